@@ -1,0 +1,119 @@
+//! What a call wants: a cost on each of the limits that share one key, decided together or not at all.
+
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::terms::{OnChange, Terms};
+use crate::token_bucket::TokenBucket;
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+/// The name of a limit: 1 to 64 of `a-z A-Z 0-9 - _`. It is part of attribute names, so it is the same in the policy,
+/// the table, JSON and metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LimitName(Arc<str>);
+
+impl LimitName {
+    /// Checks and wraps a name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitName`] if it is empty, longer than 64 bytes or has other characters.
+    pub fn new(name: &str) -> Result<Self> {
+        let ok = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        if (1..=64).contains(&name.len()) && name.bytes().all(ok) {
+            Ok(Self(Arc::from(name)))
+        } else {
+            Err(Error::LimitName(name.to_owned()))
+        }
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for LimitName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for LimitName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A cost on one limit.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Charge {
+    /// Which limit.
+    pub limit: LimitName,
+    /// The terms that the caller knows.
+    pub terms: Terms,
+    /// What to do with debt left by an older revision.
+    pub on_change: OnChange,
+    /// Tokens to take; 0 observes and writes nothing.
+    pub cost: u64,
+}
+
+/// The charges of one decision on one key: they live in one item and take one write.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Charges {
+    key: Key,
+    horizon: u64,
+    charges: Vec<Charge>,
+}
+
+impl Charges {
+    /// Charges on `key`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoCharges`], [`Error::DuplicateCharge`], or [`Error::Cost`] for a cost above
+    /// [`TokenBucket::MAX_TOKENS`].
+    pub fn new(key: Key, charges: Vec<Charge>) -> Result<Self> {
+        if charges.is_empty() {
+            return Err(Error::NoCharges);
+        }
+        for (i, charge) in charges.iter().enumerate() {
+            if charge.cost > TokenBucket::MAX_TOKENS {
+                return Err(Error::Cost(charge.cost));
+            }
+            if charges[..i].iter().any(|earlier| earlier.limit == charge.limit) {
+                return Err(Error::DuplicateCharge(charge.limit.to_string()));
+            }
+        }
+        let horizon = charges.iter().map(|c| c.terms.bucket.horizon_secs()).max().unwrap_or(0);
+        Ok(Self { key, horizon, charges })
+    }
+
+    /// Raises the horizon to that of other limits whose state shares the item, in seconds: a limit that is not charged
+    /// now must not expire early because one with a shorter memory was.
+    #[must_use]
+    pub fn with_horizon(mut self, secs: u64) -> Self {
+        self.horizon = self.horizon.max(secs);
+        self
+    }
+
+    /// Who is charged.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The costs, one a limit.
+    #[must_use]
+    pub fn charges(&self) -> &[Charge] {
+        &self.charges
+    }
+
+    /// The longest memory of all limits known to share the item, in seconds.
+    #[must_use]
+    pub fn horizon(&self) -> u64 {
+        self.horizon
+    }
+}

@@ -1,0 +1,73 @@
+//! What is remembered of a key: a bucket a limit, and how long the whole must be kept.
+//!
+//! Invariant: whether a limit has state is judged by its own attributes, never by `expires_at`; an item that the table
+//! has not deleted yet and one that it has read the same.
+
+use crate::charge::LimitName;
+use crate::terms::Terms;
+use crate::time::Timestamp;
+use crate::token_bucket::Ticks;
+use std::collections::BTreeMap;
+
+/// The stored state of one limit. In the table its attributes are `<limit>.tat`, `.f`, `.b` and `.adj`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Bucket {
+    /// `tat`: the theoretical arrival time, in ticks of the terms' rate.
+    pub tat: Ticks,
+    /// `f`: the terms that `tat` is counted under.
+    pub terms: Terms,
+    /// `b`: random id of the busy period; renewed by every move of `tat` other than a charge and a refund.
+    pub busy_period: u64,
+    /// `adj`: ticks refunded in this busy period, counted from 0, or from minus the debt beyond a whole bucket that a
+    /// change of terms carried in (only differences within a busy period matter to refunds).
+    pub adjusted: Ticks,
+}
+
+impl Bucket {
+    /// A bucket that starts a new busy period at `now` with the theoretical arrival time `tat`.
+    #[must_use]
+    pub fn starting(terms: Terms, tat: Ticks, now: Timestamp, busy_period: u64) -> Self {
+        let beyond = tat - (terms.bucket.at(now) + terms.bucket.window());
+        let adjusted = Ticks(0) - beyond.max(Ticks(0));
+        Self { tat, terms, busy_period, adjusted }
+    }
+
+    /// The furthest theoretical arrival time that callers with agreeing clocks can have left. Beyond it a clock was
+    /// wrong, and the bucket may be pulled back to [`Bucket::emptied_at`].
+    #[must_use]
+    pub fn furthest_plausible(&self, now: Timestamp) -> Ticks {
+        let carried_in = Ticks(0) - self.adjusted.min(Ticks(0));
+        self.emptied_at(now) + carried_in + self.terms.bucket.span(crate::TokenBucket::CLOCK_TOLERANCE_NS)
+    }
+
+    /// `now' + W`: the theoretical arrival time of a bucket without a token left.
+    #[must_use]
+    pub fn emptied_at(&self, now: Timestamp) -> Ticks {
+        self.terms.bucket.at(now) + self.terms.bucket.window()
+    }
+
+    /// Whether the bucket is full again, so that forgetting it changes no decision.
+    #[must_use]
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.tat < self.terms.bucket.at(now)
+    }
+}
+
+/// The stored state of one key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Item {
+    /// State by limit.
+    pub buckets: BTreeMap<LimitName, Bucket>,
+    /// `h`: the longest memory of the limits kept here, in seconds; it only grows.
+    pub horizon: Option<u64>,
+    /// `expires_at`: when the table may delete the item (DynamoDB TTL), epoch seconds.
+    pub expires_at: Option<u64>,
+}
+
+impl Item {
+    /// Whether the item is past its `expires_at` and reads as absent.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at < now.as_secs())
+    }
+}

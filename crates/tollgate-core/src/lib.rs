@@ -1,0 +1,41 @@
+//! What a decision is: limits, algorithms, decisions. Pure: no I/O, no async, no clock of its own.
+//!
+//! # Layout
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`token_bucket`] | the arithmetic: one integer, exact ticks, no rounding |
+//! | [`terms`] | which figures a bucket is kept under, and how its debt moves to other figures |
+//! | [`key`] | who is charged: named dimensions, composed injectively |
+//! | [`charge`] | what a call wants: costs on the limits of one key |
+//! | [`item`] | what is remembered of a key |
+//! | [`write`](mod@write) | the conditional writes, as data: what they require and what they leave behind |
+//! | [`take`] | the protocol: which write comes next, and when the answer is known |
+//! | [`decision`] | the answer; a denial is a value, never an error |
+//! | [`time`] | timestamps, the [`Clock`] that callers inject, a manual one for tests |
+//!
+//! A store executes [`Write`]s and reports what it found; [`Take`] does all the thinking. The DynamoDB store, the
+//! in-memory store and the protocol model run the same [`Take`] and the same [`Write`]s.
+
+pub mod charge;
+pub mod decision;
+mod error;
+pub mod item;
+pub mod key;
+pub mod take;
+pub mod terms;
+pub mod time;
+pub mod token_bucket;
+mod wide;
+pub mod write;
+
+pub use charge::{Charge, Charges, LimitName};
+pub use decision::{Decision, LimitDecision, Outcome, Source};
+pub use error::{Error, Result};
+pub use item::{Bucket, Item};
+pub use key::Key;
+pub use take::{Step, Take};
+pub use terms::{OnChange, Terms};
+pub use time::{Clock, ManualClock, Timestamp};
+pub use token_bucket::{Ticks, TokenBucket, Verdict};
+pub use write::{Check, LimitWrite, Write};

@@ -1,0 +1,256 @@
+//! The protocol of one decision on one item, without I/O: which store operation comes next, and when the answer is known.
+//!
+//! [`Take`] starts from what the caller last saw of the key (or nothing), guesses the form of the write that will fit,
+//! and corrects itself from the item that a refused write returns. Invariants: at most one write of a `Take` is ever
+//! applied; a denial is concluded only from an item that the store returned; after a write whose fate is unknown the
+//! `Take` is dropped, never resumed, since sending again could charge twice.
+
+use crate::charge::{Charge, Charges, LimitName};
+use crate::decision::{Decision, LimitDecision, Outcome, Source};
+use crate::item::{Bucket, Item};
+use crate::terms::{Standing, Terms};
+use crate::time::Timestamp;
+use crate::token_bucket::{Ticks, Verdict};
+use crate::write::{LimitWrite, Write};
+
+/// The time of a step, and whether the clock that told it is known to agree with the store's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Moment {
+    /// The time.
+    pub now: Timestamp,
+    /// Whether the clock agrees with the store's. Only then may a bucket that lies too far in the future be pulled back.
+    pub clock_agrees: bool,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Read the item, strongly consistent, and call [`Take::read`].
+    Read,
+    /// Write the item; then call [`Take::applied`] or [`Take::refused`].
+    Write(Write),
+    /// The answer.
+    Done(Decision),
+}
+
+/// Something that happened on the way and that an operator counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The guessed form did not fit and another write was needed.
+    Mispredicted,
+    /// A bucket of the same revision and plan had other figures: somebody forgot to raise `revision`.
+    RevisionConflict(LimitName),
+    /// A bucket lay further in the future than agreeing clocks can leave it and was pulled back.
+    PulledBack(LimitName),
+}
+
+/// A decision in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Take {
+    charges: Charges,
+    busy_period: u64,
+    now: Timestamp,
+    charging: bool,
+    notices: Vec<Notice>,
+}
+
+/// A limit as the caller has to see it: under whose terms, with which debt.
+struct View<'a> {
+    charge: &'a Charge,
+    found: Option<&'a Bucket>,
+    terms: Terms,
+    tat: Option<Ticks>,
+    /// The stored bucket is under other terms or was pulled back: it must be rewritten, even if the answer is a denial.
+    moved: bool,
+}
+
+impl Take {
+    /// Starts deciding. `last_seen` is what this process last saw of the item: a guess, never grounds for an answer.
+    /// `busy_period` is a random id for a busy period that this decision may start.
+    #[must_use]
+    pub fn start(charges: Charges, last_seen: Option<&Item>, moment: Moment, busy_period: u64) -> (Self, Step) {
+        let mut take = Self { charges, busy_period, now: moment.now, charging: false, notices: Vec::new() };
+        let observes = take.charges.charges().iter().all(|c| c.cost == 0);
+        let step = if observes {
+            Step::Read
+        } else {
+            match take.conclude(last_seen, moment) {
+                Step::Done(guess) if guess.outcome() == Outcome::NeverFits => Step::Read,
+                Step::Done(_) => take.probe(last_seen, moment),
+                step => step,
+            }
+        };
+        // What a guess noticed is noticed again if it is true.
+        take.notices.clear();
+        (take, step)
+    }
+
+    /// The store returned the item.
+    pub fn read(&mut self, item: Option<&Item>, moment: Moment) -> Step {
+        self.conclude(item, moment)
+    }
+
+    /// The store refused the write and returned the item that it found.
+    pub fn refused(&mut self, item: Option<&Item>, moment: Moment) -> Step {
+        let step = self.conclude(item, moment);
+        if matches!(step, Step::Write(_)) {
+            self.notices.push(Notice::Mispredicted);
+        }
+        step
+    }
+
+    /// The store applied the write and left `item`.
+    #[must_use]
+    pub fn applied(&self, item: &Item) -> Decision {
+        // Figures are told as of the instant that the write was made with: its condition proved them.
+        let moment = Moment { now: self.now, clock_agrees: false };
+        let views = self.views(Some(item), moment);
+        let limits = views.iter().map(|v| {
+            let verdict = if self.charging { None } else { v.verdict(self.now) };
+            v.decide(verdict, self.now)
+        });
+        Decision::new(limits.collect(), Source::Table)
+    }
+
+    /// What was noticed so far.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// The charges that are being decided.
+    #[must_use]
+    pub fn charges(&self) -> &Charges {
+        &self.charges
+    }
+
+    /// What follows if the item is as given: an answer, or the write that makes it so.
+    fn conclude(&mut self, item: Option<&Item>, moment: Moment) -> Step {
+        self.now = moment.now;
+        let views = self.views(item, moment);
+        let notices: Vec<_> = views.iter().flat_map(|v| v.notices(moment)).collect();
+        let verdicts: Vec<_> = views.iter().map(|v| v.verdict(moment.now)).collect();
+        let denied = verdicts.iter().any(|v| matches!(v, Some(Verdict::Denied { .. } | Verdict::NeverFits)));
+        let charging = !denied && verdicts.iter().any(Option::is_some);
+        let writes: Vec<LimitWrite> = views
+            .iter()
+            .filter_map(|v| {
+                if charging { v.charge(moment.now, self.busy_period) } else { v.settle(moment.now, self.busy_period) }
+            })
+            .collect();
+        let step = if writes.is_empty() {
+            let limits = views.iter().zip(verdicts).map(|(v, verdict)| v.decide(verdict, moment.now));
+            Step::Done(Decision::new(limits.collect(), Source::Table))
+        } else {
+            Step::Write(self.write(&views, writes, item))
+        };
+        self.charging = charging;
+        self.notices.extend(notices);
+        step
+    }
+
+    /// A write whose refusal would confirm a guessed denial, and whose success would be a fair charge.
+    fn probe(&mut self, last_seen: Option<&Item>, moment: Moment) -> Step {
+        self.charging = true;
+        let views = self.views(last_seen, moment);
+        let charge = |v: &View<'_>| {
+            let c = v.charge;
+            (c.cost > 0).then(|| {
+                LimitWrite::new_or_busy(c.limit.clone(), v.terms.clone(), c.cost, moment.now, self.busy_period)
+            })
+        };
+        let writes = views.iter().filter_map(charge).collect();
+        Step::Write(self.write(&views, writes, last_seen))
+    }
+
+    fn write(&self, views: &[View<'_>], writes: Vec<LimitWrite>, item: Option<&Item>) -> Write {
+        let adopted = item.and_then(|i| i.horizon).unwrap_or(0);
+        let needed = views.iter().map(|v| v.horizon(self.now)).max().unwrap_or(0);
+        Write::new(writes, self.now, self.charges.horizon().max(adopted).max(needed))
+    }
+
+    fn views<'a>(&'a self, item: Option<&'a Item>, moment: Moment) -> Vec<View<'a>> {
+        let find = |charge: &Charge| item.and_then(|i| i.buckets.get(&charge.limit));
+        self.charges.charges().iter().map(|charge| View::new(charge, find(charge), moment)).collect()
+    }
+}
+
+impl<'a> View<'a> {
+    fn new(charge: &'a Charge, found: Option<&'a Bucket>, moment: Moment) -> Self {
+        let Some(bucket) = found else {
+            return Self { charge, found, terms: charge.terms.clone(), tat: None, moved: false };
+        };
+        let pulled = moment.clock_agrees && bucket.tat > bucket.furthest_plausible(moment.now);
+        let tat = if pulled { bucket.emptied_at(moment.now) } else { bucket.tat };
+        match charge.terms.standing(&bucket.terms) {
+            Standing::Same | Standing::CallerIsOlder => {
+                Self { charge, found, terms: bucket.terms.clone(), tat: Some(tat), moved: pulled }
+            }
+            Standing::CallerIsNewer | Standing::OtherPlan | Standing::RevisionConflict => {
+                let tat = charge.terms.carry(&bucket.terms, tat, moment.now, charge.on_change);
+                Self { charge, found, terms: charge.terms.clone(), tat: Some(tat), moved: true }
+            }
+        }
+    }
+
+    /// What the arithmetic says; `None` for a cost of 0, which only observes.
+    fn verdict(&self, now: Timestamp) -> Option<Verdict> {
+        (self.charge.cost > 0).then(|| self.terms.bucket.take(self.tat, now, self.charge.cost))
+    }
+
+    /// The write that charges this limit, in the form that fits the state; `None` for a cost of 0.
+    fn charge(&self, now: Timestamp, busy_period: u64) -> Option<LimitWrite> {
+        let Verdict::Allowed { tat } = self.verdict(now)? else { return None };
+        let (limit, terms, cost) = (self.charge.limit.clone(), self.terms.clone(), self.charge.cost);
+        Some(match self.found {
+            Some(seen) if self.moved => LimitWrite::change(limit, seen, Bucket::starting(terms, tat, now, busy_period)),
+            Some(seen) if seen.is_idle(now) => LimitWrite::new_or_idle(limit, terms, cost, now, busy_period),
+            _ => LimitWrite::new_or_busy(limit, terms, cost, now, busy_period),
+        })
+    }
+
+    /// The write that moves this limit without charging it; `None` if it is where it belongs.
+    ///
+    /// A denial must leave the bucket under the new terms, or its debt would go on shrinking at the old rate and a key
+    /// that moved from 10/h to 1000/s would stay locked for the hour.
+    fn settle(&self, now: Timestamp, busy_period: u64) -> Option<LimitWrite> {
+        let (seen, tat) = (self.found?, self.tat?);
+        let next = || Bucket::starting(self.terms.clone(), tat, now, busy_period);
+        (self.moved && self.charge.cost > 0).then(|| LimitWrite::change(self.charge.limit.clone(), seen, next()))
+    }
+
+    /// Seconds that this limit's state must be remembered for, debt beyond a whole bucket included.
+    fn horizon(&self, now: Timestamp) -> u64 {
+        let bucket = &self.terms.bucket;
+        let debt = self.tat.map_or(Ticks(0), |tat| tat - bucket.at(now));
+        bucket.horizon_secs().max(bucket.horizon_of(debt))
+    }
+
+    fn notices(&self, moment: Moment) -> impl Iterator<Item = Notice> {
+        let limit = &self.charge.limit;
+        let conflict = self.found.is_some_and(|b| self.charge.terms.standing(&b.terms) == Standing::RevisionConflict);
+        let pulled = moment.clock_agrees && self.found.is_some_and(|b| b.tat > b.furthest_plausible(moment.now));
+        let conflict = conflict.then(|| Notice::RevisionConflict(limit.clone()));
+        conflict.into_iter().chain(pulled.then(|| Notice::PulledBack(limit.clone())))
+    }
+
+    fn decide(&self, verdict: Option<Verdict>, now: Timestamp) -> LimitDecision {
+        let (outcome, retry_after) = match verdict {
+            None | Some(Verdict::Allowed { .. }) => (Outcome::Allowed, None),
+            Some(Verdict::Denied { retry_after }) => (Outcome::Denied, Some(retry_after)),
+            Some(Verdict::NeverFits) => (Outcome::NeverFits, None),
+        };
+        let (bucket, tat) = (&self.terms.bucket, self.tat);
+        LimitDecision {
+            limit: self.charge.limit.clone(),
+            terms: self.terms.clone(),
+            cost: self.charge.cost,
+            outcome,
+            remaining: bucket.remaining(tat, now),
+            retry_after,
+            next_token_after: bucket.next_token_after(tat, now),
+            reset_after: bucket.reset_after(tat, now),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The token bucket's arithmetic: one integer (the theoretical arrival time) in exact ticks, so that nothing is ever rounded.
+//!
+//! This is GCRA (ITU-T I.371) in the units that make it exact. The rate is `n` tokens per `P` nanoseconds, reduced by
+//! their greatest common divisor, and the burst is `B` tokens. Time is counted in **ticks** of `1/n` ns, so that one
+//! token is exactly `P` ticks:
+//!
+//! ```text
+//! now' = now * n      inc(c) = c * P      W = B * P
+//! x = max(tat, now')          where this charge's slot [x, x + inc) starts
+//! allowed  iff  x + inc <= now' + W      then tat = x + inc
+//! wait        = ceil((x + inc - W) / n) ns - now      tokens left = floor((now' + W - x) / P)
+//! ```
+//!
+//! Rounding the interval to whole nanoseconds instead loses a token of every burst that `n` does not divide: 7 per
+//! minute with burst 7 would admit 6.
+//!
+//! **The slot picture.** A charge occupies the slot `[x, x + inc)` of virtual time. Slots of one busy period never
+//! overlap, start no earlier than their admission and end by `now' + W`. So the cost admitted in any `[s, e]` fits in
+//! `W + (e - s)`: burst plus rate times interval. Whatever moves a slot must keep its start at or after the moment of use.
+
+use crate::error::{Error, Result};
+use crate::time::Timestamp;
+use std::time::Duration;
+
+/// An instant or a span in ticks of `1/n` nanoseconds, where `n` is the reduced rate of the bucket it belongs to.
+///
+/// Ticks of buckets with different `n` are not comparable: see [`Terms::carry`](crate::Terms::carry). A DynamoDB
+/// number carries 38 digits; every instant within the bounds of [`TokenBucket`] has at most 34.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Ticks(pub i128);
+
+impl std::ops::Add for Ticks {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        // Saturating: a stored value can be anything, and a bucket that is full to the end of time must not wrap.
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl std::ops::Sub for Ticks {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl std::fmt::Display for Ticks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The figures of a token bucket: `n` tokens per `period`, at most `burst` at once.
+///
+/// ```
+/// use tollgate_core::{Timestamp, TokenBucket, Verdict};
+/// let bucket = TokenBucket::new(7, 60_000_000_000, 7)?; // 7 per minute
+/// let now = Timestamp::from_secs(1_767_225_600);
+/// let mut tat = None;
+/// for _ in 0..7 {
+///     let Verdict::Allowed { tat: next } = bucket.take(tat, now, 1) else { panic!("burst of 7") };
+///     tat = Some(next);
+/// }
+/// assert!(matches!(bucket.take(tat, now, 1), Verdict::Denied { .. }));
+/// # Ok::<(), tollgate_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenBucket {
+    n: u64,
+    period_ns: u64,
+    burst: u64,
+}
+
+/// What the arithmetic says of one charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It fits; `tat` is the theoretical arrival time after it.
+    Allowed {
+        /// The new theoretical arrival time.
+        tat: Ticks,
+    },
+    /// It does not fit now. If nobody else comes it fits `retry_after` later and not 1 ns earlier; at least 1 ns.
+    Denied {
+        /// How long to wait.
+        retry_after: Duration,
+    },
+    /// The cost is above the burst: waiting does not help.
+    NeverFits,
+}
+
+impl TokenBucket {
+    /// Most tokens of a rate, a burst or a cost: 10^12.
+    pub const MAX_TOKENS: u64 = 1_000_000_000_000;
+    /// Longest period of a rate, in nanoseconds: 200 years of 365 days.
+    pub const MAX_PERIOD_NS: u64 = 200 * 365 * 86_400 * 1_000_000_000;
+    /// Longest time that an empty bucket may take to fill, in nanoseconds: 10,000 years of 365 days.
+    pub const MAX_REFILL_NS: u128 = 10_000 * 365 * 86_400 * 1_000_000_000;
+
+    /// How far clocks of callers that agree with the table may lie apart, in nanoseconds: 2 s, since the table tells
+    /// its time in whole seconds.
+    pub const CLOCK_TOLERANCE_NS: u64 = 2_000_000_000;
+
+    /// A bucket of `burst` tokens that gains `n` tokens every `period_ns` nanoseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Figure`] if a figure is 0 or above its maximum, [`Error::RefillTooLong`] if `burst` tokens would take
+    /// more than 10,000 years.
+    pub fn new(n: u64, period_ns: u64, burst: u64) -> Result<Self> {
+        let tokens = "a whole number from 1 to 1,000,000,000,000";
+        let check = |figure, value, max, range| match value {
+            1.. if value <= max => Ok(()),
+            _ => Err(Error::Figure { figure, range, found: value.to_string() }),
+        };
+        check("rate", n, Self::MAX_TOKENS, tokens)?;
+        check("period", period_ns, Self::MAX_PERIOD_NS, "from 1 ns to 200 years")?;
+        check("burst", burst, Self::MAX_TOKENS, tokens)?;
+        let g = gcd(n, period_ns);
+        let bucket = Self { n: n / g, period_ns: period_ns / g, burst };
+        if bucket.refill_ns() > Self::MAX_REFILL_NS {
+            return Err(Error::RefillTooLong);
+        }
+        Ok(bucket)
+    }
+
+    /// Ticks per nanosecond: the reduced rate.
+    #[must_use]
+    pub const fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// Ticks per token: the reduced period in nanoseconds.
+    #[must_use]
+    pub const fn period(&self) -> u64 {
+        self.period_ns
+    }
+
+    /// Most tokens at once.
+    #[must_use]
+    pub const fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    /// `now'`: an instant in ticks.
+    #[must_use]
+    pub fn at(&self, now: Timestamp) -> Ticks {
+        Ticks(i128::from(now.as_nanos()) * i128::from(self.n))
+    }
+
+    /// `inc(cost)`: what a charge adds to the theoretical arrival time.
+    #[must_use]
+    pub fn inc(&self, cost: u64) -> Ticks {
+        Ticks(i128::from(cost) * i128::from(self.period_ns))
+    }
+
+    /// `W`: the whole bucket in ticks.
+    #[must_use]
+    pub fn window(&self) -> Ticks {
+        self.inc(self.burst)
+    }
+
+    /// A span of nanoseconds in ticks.
+    #[must_use]
+    pub fn span(&self, ns: u64) -> Ticks {
+        Ticks(i128::from(ns) * i128::from(self.n))
+    }
+
+    /// Nanoseconds that an empty bucket takes to fill, rounded up.
+    #[must_use]
+    pub fn refill_ns(&self) -> u128 {
+        (u128::from(self.burst) * u128::from(self.period_ns)).div_ceil(u128::from(self.n))
+    }
+
+    /// How long an item with this bucket must be remembered, in seconds, so that deleting it changes no decision: the
+    /// refill time rounded up, and [`Self::CLOCK_TOLERANCE_NS`] for writers whose clocks differ.
+    #[must_use]
+    pub fn horizon_secs(&self) -> u64 {
+        self.horizon_of(self.window())
+    }
+
+    /// As [`Self::horizon_secs`], for a debt in ticks.
+    #[must_use]
+    pub fn horizon_of(&self, debt: Ticks) -> u64 {
+        let ns = debt.0.max(0).div_euclid(i128::from(self.n)) + i128::from(Self::CLOCK_TOLERANCE_NS);
+        u64::try_from(ns / 1_000_000_000 + 1).unwrap_or(u64::MAX)
+    }
+
+    /// Decides a charge of `cost` tokens at `now` on a bucket whose theoretical arrival time is `tat` (`None`: untouched).
+    #[must_use]
+    pub fn take(&self, tat: Option<Ticks>, now: Timestamp, cost: u64) -> Verdict {
+        if cost > self.burst {
+            return Verdict::NeverFits;
+        }
+        let now_ticks = self.at(now);
+        let next = tat.map_or(now_ticks, |t| t.max(now_ticks)) + self.inc(cost);
+        if next <= now_ticks + self.window() {
+            Verdict::Allowed { tat: next }
+        } else {
+            Verdict::Denied { retry_after: self.until(next - self.window(), now) }
+        }
+    }
+
+    /// Whole tokens left at `now`, 0 to burst.
+    #[must_use]
+    pub fn remaining(&self, tat: Option<Ticks>, now: Timestamp) -> u64 {
+        let now_ticks = self.at(now);
+        let x = tat.map_or(now_ticks, |t| t.max(now_ticks));
+        let left = (now_ticks + self.window() - x).0.div_euclid(i128::from(self.period_ns));
+        u64::try_from(left.max(0)).unwrap_or(self.burst).min(self.burst)
+    }
+
+    /// Time until the bucket is full again, rounded up to a nanosecond; zero if it is.
+    #[must_use]
+    pub fn reset_after(&self, tat: Option<Ticks>, now: Timestamp) -> Duration {
+        tat.map_or(Duration::ZERO, |t| self.until(t, now))
+    }
+
+    /// Time until the next whole token arrives, rounded up to a nanosecond; zero if the bucket is full.
+    #[must_use]
+    pub fn next_token_after(&self, tat: Option<Ticks>, now: Timestamp) -> Duration {
+        let Some(tat) = tat.filter(|t| *t > self.at(now)) else { return Duration::ZERO };
+        let held = self.remaining(Some(tat), now);
+        // The instant at which `held + 1` tokens are there: now' + W - tat = (held + 1) * P.
+        self.until(tat + self.inc(held + 1) - self.window(), now)
+    }
+
+    /// Time from `now` until the instant `at`, rounded up to a nanosecond; zero if it has passed.
+    #[must_use]
+    pub fn until(&self, at: Ticks, now: Timestamp) -> Duration {
+        let n = i128::from(self.n);
+        let ns = (at.0.div_euclid(n) + i128::from(at.0.rem_euclid(n) > 0)) - i128::from(now.as_nanos());
+        let ns = u128::try_from(ns).unwrap_or(0);
+        let secs = u64::try_from(ns / 1_000_000_000).unwrap_or(u64::MAX);
+        // The remainder is below 10^9 and fits.
+        Duration::new(secs, u32::try_from(ns % 1_000_000_000).unwrap_or(0))
+    }
+}
+
+const fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

@@ -1,0 +1,1 @@
+//! The policy file: parse, validate, match a request to the limits it is charged on.

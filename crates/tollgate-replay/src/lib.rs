@@ -1,0 +1,1 @@
+//! What would this policy have done to yesterday's traffic.
