@@ -1,1 +1,71 @@
-//! The tollgate command.
+//! The `tollgate` command: races, replays, checks, a local server and the operator's tools.
+//!
+//! Invariant: a command prints its result on standard output and nothing else there; an error is one line on standard
+//! error that says what, where and what to do, and the exit code says whose it is (see [`error`]).
+
+pub mod args;
+pub mod bench;
+pub mod dev;
+pub mod embedded;
+pub mod error;
+mod explain;
+mod key;
+mod open;
+mod output;
+mod policy;
+pub mod race;
+mod replay;
+mod table;
+
+use args::{Cli, Command};
+use clap::Parser;
+use error::{CliError, Result};
+use std::process::ExitCode;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are not errors; everything else is bad input, which is 1 here and 2 in clap.
+            let code = u8::from(error.use_stderr());
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    init_tracing();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Dev(args) => dev::run(args).await,
+            Command::Race(args) => race::run(args).await,
+            Command::RaceWorker(args) => race::worker::run(args).await,
+            Command::Bench(args) => bench::run(args).await,
+            Command::Replay(args) => replay::run(&args),
+            Command::Policy(args) => policy::run(&args),
+            Command::Explain(args) => explain::run(&args),
+            Command::Table(args) => table::run(args).await,
+            Command::Inspect(args) => key::inspect(args).await,
+            Command::Reset(args) => key::reset(args).await,
+        }
+    })
+}
+
+/// Logs go to standard error, warnings and worse unless RUST_LOG says otherwise.
+fn init_tracing() {
+    use tracing_subscriber::EnvFilter;
+    // The embedded DynamoDB warns of each failed condition, and those are the denials that are being asked for.
+    let default = || EnvFilter::new("warn,dynoxide=error");
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| default());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

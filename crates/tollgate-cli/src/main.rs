@@ -1,2 +1,7 @@
-//! x
-fn main() {}
+//! The `tollgate` command; everything is in the library, so that tests run the same code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tollgate_cli::main()
+}

@@ -54,7 +54,7 @@ pub enum Error {
     NoCharges,
     /// A stored attribute does not have the form that this version writes.
     #[error(
-        "stored attribute {attribute:?} holds {found:?}, which this version did not write; `tollgate reset` the key or use another table"
+        "stored attribute {attribute:?} holds {found:?}, which this version did not write; delete the item or use another table"
     )]
     Stored {
         /// The attribute's name.

@@ -10,7 +10,7 @@ use crate::decision::{Decision, LimitDecision, Outcome, Source};
 use crate::item::{Bucket, Item};
 use crate::terms::{Standing, Terms};
 use crate::time::Timestamp;
-use crate::token_bucket::{Ticks, Verdict};
+use crate::token_bucket::{Ticks, TokenBucket, Verdict};
 use crate::write::{LimitWrite, Write};
 
 /// The time of a step, and whether the clock that told it is known to agree with the store's.
@@ -92,8 +92,21 @@ impl Take {
     }
 
     /// The store refused the write and returned the item that it found.
+    ///
+    /// If the cost fitted at the instant that the refused write was made with, into a bucket that is busy by then, the
+    /// decision stays at that instant: theoretical arrival times only grow, so the busy form's floor holds from now on,
+    /// whoever else writes. (With a later instant the bucket may look idle again, and callers of a bucket that refills
+    /// faster than they write would overtake each other without end.) Any instant within the call is as good.
     pub fn refused(&mut self, item: Option<&Item>, moment: Moment) -> Step {
-        let step = self.conclude(item, moment);
+        let at_first = Moment { now: self.now, clock_agrees: false };
+        // A clock that was corrected meanwhile was wrong before.
+        let elapsed = moment.now.as_nanos().checked_sub(self.now.as_nanos());
+        let is_near = elapsed.is_some_and(|ns| ns <= TokenBucket::CLOCK_TOLERANCE_NS);
+        let step = if is_near && self.is_busy_and_fits(item, at_first) {
+            self.conclude(item, at_first)
+        } else {
+            self.conclude(item, moment)
+        };
         if matches!(step, Step::Write(_)) {
             self.notices.push(Notice::Mispredicted);
         }
@@ -148,6 +161,16 @@ impl Take {
         self.charging = charging;
         self.notices.extend(notices);
         step
+    }
+
+    /// Whether every charged limit has a bucket under the right terms that is busy and has room.
+    fn is_busy_and_fits(&self, item: Option<&Item>, moment: Moment) -> bool {
+        let fits = |v: &View<'_>| match v.verdict(moment.now) {
+            None => true,
+            Some(Verdict::Allowed { .. }) => !v.moved && v.found.is_some_and(|b| !b.is_idle(moment.now)),
+            Some(Verdict::Denied { .. } | Verdict::NeverFits) => false,
+        };
+        self.charging && self.views(item, moment).iter().all(fits)
     }
 
     /// A write whose refusal would confirm a guessed denial, and whose success would be a fair charge.

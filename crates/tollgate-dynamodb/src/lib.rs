@@ -1,1 +1,41 @@
 //! How a decision is remembered: each algorithm as conditional writes on a DynamoDB table.
+//!
+//! # Layout
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`limiter`] | [`Limiter`]: drives the core's protocol against a [`Store`] within a deadline |
+//! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
+//! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
+//! | [`attributes`] | the item as DynamoDB attributes, both ways; what it costs to write |
+//! | [`partition_key`] | a key as the table's `pk` |
+//! | [`clock`] | the system clock, and its offset from the table's, told from `Date` headers |
+//! | [`admin`] | looking at a key and giving its tokens back |
+//! | [`table`] | creating the table, and checking one that exists |
+//! | [`connect`] | the SDK client: one TLS stack, no retries, no hidden waits |
+//! | [`meter`] | what is counted; exporters come in from outside |
+//!
+//! # One table
+//!
+//! `pk` (string) is the partition key; there is no sort key. Per limit an item keeps `<limit>.tat`, `.f`, `.b` and
+//! `.adj`; per item `h` (horizon) and `expires_at` (TTL, epoch seconds).
+
+pub mod admin;
+pub mod attributes;
+pub mod clock;
+pub mod connect;
+mod error;
+pub mod expression;
+pub mod limiter;
+pub mod meter;
+pub mod partition_key;
+pub mod store;
+pub mod table;
+mod wire;
+
+pub use clock::SystemClock;
+pub use connect::{Connection, connect};
+pub use error::{Error, Fate, Result};
+pub use limiter::Limiter;
+pub use meter::{Counters, Event, Meter};
+pub use store::{DynamoStore, Store, Written};

@@ -1,1 +1,130 @@
-//! The policy file: parse, validate, match a request to the limits it is charged on.
+//! The policy file: parse, validate, match a request to the limits it is charged on. Pure but for [`Policy::load`].
+//!
+//! ```
+//! use tollgate_policy::{Policy, Wanted};
+//!
+//! let text = r#"
+//!     version = 1
+//!     [limits.orders]
+//!     key  = ["user"]
+//!     rate = "50/h"
+//!     [[routes]]
+//!     match  = "POST /api/orders"
+//!     charge = ["orders"]
+//! "#;
+//! let policy = Policy::parse(text).map_err(|findings| findings.render("tollgate.toml"))?.policy;
+//! let found = policy.route("POST", "/api/orders").ok_or("no route")?;
+//! assert_eq!(found.route.charges()[0].cost, 1);
+//! let wanted = Wanted { limit: "orders", key: &[("user", "alice")], plan: None, cost: 1 };
+//! let charges = policy.charges(&[wanted]).map_err(|error| error.to_string())?;
+//! assert_eq!(charges[0].key().to_string(), "user:alice");
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! # Layout
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `policy` | a checked policy, and its look-ups by limit, request and plan |
+//! | `charges` | from names and values to what the core decides on |
+//! | `limit`, `route`, `identity`, `message` | what a policy consists of |
+//! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
+//! | `rate` | `50/h` and `5/15min` |
+//! | `decode` | from the spanned TOML tree to a policy, with every mistake |
+//! | `syntax` | reading past lines that are not TOML |
+//! | `report`, `diagnostic`, `suggest` | mistakes with their place, and what to write instead |
+//!
+//! # The file
+//!
+//! TOML, checked as a whole: all mistakes are reported at once, each with line and column. [`JSON_SCHEMA`] describes
+//! the same keys to editors. A part of the format that this version lacks is refused, never ignored.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `version` | 1, the version of this format | required |
+//! | `revision` | whole number from 1; raised when limits change, so that on a key newer figures win | 1 |
+//! | `[identity]` | where dimensions come from, see below | see below |
+//! | `[plans]` | plans that callers can be on; without it, plans that callers name are ignored | none |
+//! | `plans.names` | array of names (`a-z`, then `a-z 0-9 _ -`) | required |
+//! | `plans.default` | the plan of a caller who names none | the first |
+//! | `[limits.NAME]` | a limit; the name is 1 to 64 of `a-z A-Z 0-9 - _` | none |
+//! | `[[routes]]` | what requests are charged | none |
+//! | `[[exempt]]` | requests that are never counted; these win over routes | none |
+//!
+//! ## `[identity]`
+//!
+//! | dimension | value | default |
+//! | --- | --- | --- |
+//! | any name | `"claims.NAME"`: a claim of the verified token | `user` is `claims.sub`, `tenant` is `claims.tenant`, `plan` is `claims.plan` |
+//! | any name | `"header.NAME"`, `"query.NAME"`, `"context.NAME"` (the gateway's request context) | |
+//! | any name | `"path.NAME"`: a parameter of the route, which then must have it | |
+//! | any name | `{ body = "NAME" }`: a top-level field of a JSON or form body | |
+//! | any name | `"api_key"`: the API key that the gateway accepted | `api_key` |
+//! | `client_ip` | `{ trusted_hops = N }`: N proxies before the gateway append to the forwarding header, 0 to 16 | 0 |
+//! | `client_ip` | `{ trusted_proxies = ["10.0.0.0/8"] }`: or these proxies do | |
+//! | `client_ip` | `{ ipv6_prefix = N }`: IPv6 addresses with the same N bits are one client, 1 to 128 | 64 |
+//!
+//! ## `[limits.NAME]`
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `key` | 1 to 4 dimensions that are counted together, like `["tenant", "user ?? client_ip"]`; `a ?? b` takes `b` where `a` has no value (up to 4 alternatives) | required |
+//! | `algorithm` | `"token-bucket"` | that |
+//! | `rate` | `"N/UNIT"` or `"N/MUNIT"`, like `"50/h"` or `"5/15min"`; units `ms`, `s` `sec` `second`, `min`, `h` `hour`, `day` (24 h), `year` (365 days); whole numbers | required |
+//! | `burst` | most tokens at once, 1 to 10^12 | the N of `rate` |
+//! | `plans.PLAN` | `{ rate, burst }` of one plan, which replace both figures of the limit | the limit's own |
+//! | `message` | what a denied caller is told: text, or a table by language tag; `{rate}` `{burst}` `{limit}` `{plan}` `{retry_after}` are filled in, `{{` and `}}` are braces | none |
+//! | `upgrade_url` | where a denied caller can get more: a path or `http(s)` URL | none |
+//! | `on_change` | what a newer revision does with debt: `"proportional"`, `"reset"`, `"keep"` (tokens) | `"proportional"` |
+//! | `own_item` | `false`: limits with the same key share an item and a write | `false` |
+//! | `mode` | `"enforce"` | that |
+//! | `on_store_failure` | `"open"`: the call passes, `"closed"`: it is refused with 503; the route's goes first, then the strictest of its limits | `"open"` |
+//!
+//! ## `[[routes]]` and `[[exempt]]`
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `match` | which requests, see below | required |
+//! | `charge` (routes) | limits with the same key, each once: `"NAME"` costs 1, or `{ limit = "NAME", cost = N }` with N from 1 to the smallest burst of any plan | required |
+//! | `on_store_failure` (routes) | as for limits | the limits' |
+//! | `why` (exempt) | the reason, for whoever reads the policy next | required |
+//!
+//! A `match` is a method and a path, `POST /api/orders`. The method is one, a list (`GET,HEAD`), or `*` or `ANY`; it is
+//! compared with regard to case, and `GET` does not include `HEAD`. The path is compared as it is sent, up to the query:
+//! with regard to case, without decoding, slash for slash. `{name}` stands for one segment that is not empty; a last
+//! segment `*`, `**` or `{name+}` stands for the rest: `/api/*` matches `/api/`, `/api/x` and `/api/x/y`, but not `/api`.
+//! The paths `*`, `/*` and `/**` match any target, also one that is no path (`OPTIONS *`, or a whole URL). `*` alone is
+//! `* *`: every request.
+//!
+//! The most specific route wins, whatever the order in the file: paths are compared segment by segment from the left
+//! (literal before `{name}` before rest before any target), then a given method goes before any. Two routes that match
+//! a common request with neither more specific are an error, and so is a route that exemptions cover wholly.
+
+mod charges;
+mod decode;
+mod diagnostic;
+mod error;
+mod identity;
+mod limit;
+mod message;
+mod pattern;
+mod policy;
+mod rate;
+mod report;
+mod route;
+mod suggest;
+mod syntax;
+
+pub use charges::{Resolution, ResolvedCharge, ResolvedKey, Wanted};
+pub use decode::{KEYS, KeyList};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use error::{Error, Result};
+pub use identity::{Cidr, ClientIp, Identity, Source, Trust};
+pub use limit::{Figures, KeyPart, Limit, StoreFailure};
+pub use message::{Message, Messages, Placeholder};
+pub use pattern::Pattern;
+pub use policy::{Parsed, Plans, Policy};
+pub use route::{Exemption, Route, RouteCharge, RouteMatch};
+
+/// JSON Schema (draft 2020-12) of the policy file, for editors: `#:schema PATH` in its first line.
+pub const JSON_SCHEMA: &str = include_str!("../tollgate.schema.json");

@@ -1,1 +1,37 @@
 //! Rate limiting, OTP protection and MFA step-up on one DynamoDB table: the one crate a user adds.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use tollgate::{Connection, Counters, DynamoStore, Limiter, Policy, SystemClock, Wanted, connect};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let policy = Policy::load("tollgate.toml".as_ref())?.policy;
+//! let connected = connect(&Connection::from_environment()).await?;
+//! let store = DynamoStore::new(&connected, "tollgate", Arc::new(SystemClock), Arc::new(Counters::default()));
+//! store.warm_up().await?; // in init: opens the connection and learns the table's clock
+//! let limiter = Limiter::new(store);
+//!
+//! let charges = policy.charges(&[Wanted { limit: "orders", key: &[("user", "alice")], plan: Some("free"), cost: 1 }])?;
+//! let decision = limiter.take(&charges[0]).await?;
+//! if !decision.is_allowed() {
+//!     println!("come back in {:?}", decision.retry_after());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | crate | what it is |
+//! | --- | --- |
+//! | [`tollgate_core`] | the arithmetic, the conditional writes as data, the protocol: pure |
+//! | [`tollgate_policy`] | the policy file |
+//! | [`tollgate_dynamodb`] | the table |
+//! | [`decisions`] | decisions asked for in JSON, for callers in any language |
+//! | [`testing`] | a store in memory and a manual clock |
+
+pub mod decisions;
+pub mod testing;
+
+pub use tollgate_core::{Charges, Clock, Decision, Key, LimitDecision, Outcome, Source, Timestamp};
+pub use tollgate_dynamodb::{Connection, Counters, DynamoStore, Limiter, Meter, Store, SystemClock, connect};
+pub use tollgate_policy::{Policy, Wanted};
+pub use {tollgate_core, tollgate_dynamodb, tollgate_policy};

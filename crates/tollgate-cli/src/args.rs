@@ -1,0 +1,292 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Rate limiting on one DynamoDB table.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate", version, about, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+#[non_exhaustive]
+pub enum Command {
+    /// Serve decisions locally, on an embedded DynamoDB or the one you name
+    Dev(DevArgs),
+    /// Race clients that share nothing for one new key, and count what the table admitted
+    Race(RaceArgs),
+    /// One process of a race
+    #[command(hide = true)]
+    RaceWorker(RaceWorkerArgs),
+    /// Measure round trips, write units, latency and arithmetic
+    Bench(BenchArgs),
+    /// Tell what a policy would have done to an access log
+    Replay(ReplayArgs),
+    /// Check a policy file
+    Policy(PolicyArgs),
+    /// Tell which limits a request would be charged on, and under which keys
+    Explain(ExplainArgs),
+    /// Create the table, or check one that exists
+    Table(TableArgs),
+    /// Show what the table remembers of a key
+    Inspect(KeyArgs),
+    /// Fill a key's buckets
+    Reset(ResetArgs),
+}
+
+/// Which table, and where.
+#[derive(Debug, Clone, Args)]
+pub struct Target {
+    /// DynamoDB endpoint, for instance http://127.0.0.1:8000; the Region's own if not given
+    #[arg(long, value_name = "URL", env = "TOLLGATE_ENDPOINT_URL")]
+    pub endpoint_url: Option<String>,
+    /// AWS Region; from the environment or the profile if not given
+    #[arg(long)]
+    pub region: Option<String>,
+    /// Table name
+    #[arg(long, default_value = "tollgate", env = "TOLLGATE_TABLE")]
+    pub table: String,
+}
+
+/// Which policy.
+#[derive(Debug, Clone, Args)]
+pub struct PolicyFile {
+    /// Policy file
+    #[arg(long, value_name = "FILE", default_value = "infra/tollgate.toml", env = "TOLLGATE_POLICY")]
+    pub policy: PathBuf,
+}
+
+/// Output as JSON.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Json {
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where time comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClockKind {
+    /// The operating system's clock
+    System,
+    /// A clock that moves only by `POST /dev/clock`
+    Manual,
+}
+
+/// `tollgate dev`
+#[derive(Debug, Args)]
+pub struct DevArgs {
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1:8787")]
+    pub addr: SocketAddr,
+    /// Where time comes from
+    #[arg(long, value_enum, default_value_t = ClockKind::System)]
+    pub clock: ClockKind,
+    /// Policy
+    #[command(flatten)]
+    pub policy: PolicyFile,
+    /// Table
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `tollgate race`
+#[derive(Debug, Clone, Args)]
+pub struct RaceArgs {
+    /// Clients that ask at once, each with a connection and a memory of its own
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub clients: u32,
+    /// Tokens that the new key has
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub capacity: u64,
+    /// Processes that the clients are spread over
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub processes: u32,
+    /// Let every client read the system's clock, instead of all asking at the instant at which the race began
+    #[arg(long)]
+    pub running_clocks: bool,
+    /// Kill one process (SIGKILL) while it races; needs --processes 2 or more
+    #[arg(long)]
+    pub kill: bool,
+    /// Table
+    #[command(flatten)]
+    pub target: Target,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// One process of a race: told what to do by its parent.
+#[derive(Debug, Clone, Args)]
+pub struct RaceWorkerArgs {
+    /// Clients in this process
+    #[arg(long)]
+    pub clients: u32,
+    /// Tokens of the key
+    #[arg(long)]
+    pub capacity: u64,
+    /// The key's value
+    #[arg(long)]
+    pub key: String,
+    /// The instant that all clients ask at, nanoseconds since the epoch; the system's clock if not given
+    #[arg(long)]
+    pub at_ns: Option<u64>,
+    /// Table
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `tollgate bench`
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// Seconds for each throughput line; counts do not depend on it
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub seconds: u64,
+    /// Table
+    #[command(flatten)]
+    pub target: Target,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `tollgate replay`
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// Access log in combined or common format; `-` for standard input
+    pub log: PathBuf,
+    /// Denied keys shown for each limit
+    #[arg(long, default_value_t = 10)]
+    pub top: usize,
+    /// Policy
+    #[command(flatten)]
+    pub policy: PolicyFile,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `tollgate policy`
+#[derive(Debug, Args)]
+pub struct PolicyArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: PolicyCommand,
+}
+
+/// The policy commands.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Show every mistake of a policy file at once; exit code 1 if there is one
+    Check {
+        /// Policy file
+        file: PathBuf,
+        /// Output
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Print the JSON Schema of the policy file, for editors
+    Schema,
+}
+
+/// `tollgate explain`
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// Method
+    #[arg(long)]
+    pub method: String,
+    /// Path
+    #[arg(long)]
+    pub path: String,
+    /// User, as the policy's identity mapping would find it
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Tenant
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// Plan
+    #[arg(long)]
+    pub plan: Option<String>,
+    /// API key
+    #[arg(long)]
+    pub api_key: Option<String>,
+    /// Client address
+    #[arg(long)]
+    pub client_ip: Option<String>,
+    /// Any other dimension, as NAME=VALUE; may be repeated
+    #[arg(long = "dimension", value_name = "NAME=VALUE")]
+    pub dimensions: Vec<String>,
+    /// Policy
+    #[command(flatten)]
+    pub policy: PolicyFile,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `tollgate table`
+#[derive(Debug, Args)]
+pub struct TableArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: TableCommand,
+}
+
+/// The table commands.
+#[derive(Debug, Subcommand)]
+pub enum TableCommand {
+    /// Create the table: on demand, TTL on
+    Create {
+        /// Turn point-in-time recovery on
+        #[arg(long)]
+        point_in_time_recovery: bool,
+        /// Turn deletion protection on
+        #[arg(long)]
+        deletion_protection: bool,
+        /// Table
+        #[command(flatten)]
+        target: Target,
+        /// Output
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Check the table and say for each thing that is wrong how to mend it; exit code 1 if decisions would go wrong
+    Describe {
+        /// Table
+        #[command(flatten)]
+        target: Target,
+        /// Output
+        #[command(flatten)]
+        json: Json,
+    },
+}
+
+/// `tollgate inspect`
+#[derive(Debug, Args)]
+pub struct KeyArgs {
+    /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped)
+    pub key: String,
+    /// Table
+    #[command(flatten)]
+    pub target: Target,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `tollgate reset`
+#[derive(Debug, Args)]
+pub struct ResetArgs {
+    /// Only this limit
+    #[arg(long)]
+    pub limit: Option<String>,
+    /// Key
+    #[command(flatten)]
+    pub key: KeyArgs,
+}

@@ -1,0 +1,99 @@
+//! `tollgate bench`: what a decision costs, measured: round trips and write units, latency over HTTP, and the arithmetic.
+//!
+//! Invariant: counts come from the wire and from DynamoDB's own capacity figures, not from what the code means to do.
+//! Times are of this machine and the emulator; compare them within one run only.
+
+mod arithmetic;
+mod counts;
+mod throughput;
+
+use crate::args::BenchArgs;
+use crate::embedded::Embedded;
+use crate::error::{CliError, Result};
+use crate::{open, output, table};
+use serde::Serialize;
+use std::fmt::Write;
+use std::time::Duration;
+use tollgate_core::{Charge, Charges, Key, LimitName, OnChange, Terms, TokenBucket};
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// How the binary was built; times of a debug build say little.
+    pub build: &'static str,
+    /// Round trips and write units.
+    pub decisions: Vec<counts::Line>,
+    /// Decisions over HTTP.
+    pub throughput: Vec<throughput::Line>,
+    /// Nanoseconds in process.
+    pub arithmetic: Vec<arithmetic::Line>,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+///
+/// The table cannot be reached.
+pub async fn run(args: BenchArgs) -> Result<()> {
+    let report = measure(&args).await?;
+    if args.json.json { output::json(&report) } else { Ok(output::say(text(&report).trim_end())) }
+}
+
+/// Measures.
+///
+/// # Errors
+///
+/// The table cannot be reached.
+pub async fn measure(args: &BenchArgs) -> Result<Report> {
+    let mut target = args.target.clone();
+    let embedded = match &target.endpoint_url {
+        Some(_) => None,
+        None => Some(Embedded::start(None).await?),
+    };
+    if let Some(embedded) = &embedded {
+        target.endpoint_url = Some(embedded.endpoint().to_owned());
+    }
+    let connected = open::connection(&target).await?;
+    table::ensure_on_loopback(&connected, &target, true).await?;
+    let decisions = counts::measure(&connected, &target.table).await?;
+    let throughput = throughput::measure(&connected, &target.table, Duration::from_secs(args.seconds)).await?;
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    Ok(Report { build, decisions, throughput, arithmetic: arithmetic::measure()? })
+}
+
+/// Charges of one token on each of `limits` (name, tokens, seconds) of a new key.
+fn charges(limits: &[(&str, u64, u64)]) -> Result<Charges> {
+    let key = Key::new([("bench", format!("{:016x}", fastrand::u64(..)))])?;
+    let charge = |&(name, tokens, secs): &(&str, u64, u64)| {
+        let bucket = TokenBucket::new(tokens, secs.saturating_mul(1_000_000_000), tokens)?;
+        let limit = LimitName::new(name)?;
+        Ok(Charge { limit, terms: Terms::new(1, bucket), on_change: OnChange::default(), cost: 1 })
+    };
+    Ok(Charges::new(key, limits.iter().map(charge).collect::<Result<_>>()?)?)
+}
+
+fn task_failed(error: &tokio::task::JoinError) -> CliError {
+    CliError::System(format!("a bench task stopped: {error}"))
+}
+
+fn text(report: &Report) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "decision{:26}round trips   write units   (each; {} build)", "", report.build);
+    for l in &report.decisions {
+        let _ = writeln!(
+            out,
+            "  {:<30} {:>12.2} {:>13.2}   {} decisions",
+            l.name, l.round_trips, l.write_units, l.decisions
+        );
+    }
+    let _ = writeln!(out, "over HTTP{:25}decisions/s      p50 µs     p99 µs", "");
+    for l in &report.throughput {
+        let _ = writeln!(out, "  {:<30} {:>12} {:>11} {:>10}", l.name, l.per_second, l.p50_us, l.p99_us);
+    }
+    let _ = writeln!(out, "in process{:24}ns a call", "");
+    for l in &report.arithmetic {
+        let _ = writeln!(out, "  {:<30} {:>12.1}", l.name, l.ns);
+    }
+    out
+}

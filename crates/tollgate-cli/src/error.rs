@@ -1,0 +1,58 @@
+//! What a command can fail with, and the exit code that tells scripts whose fault it is.
+//!
+//! 0 fine, 1 bad input or a failed check, 2 drift, 3 AWS or network.
+
+use std::path::PathBuf;
+
+/// A result of a command.
+pub type Result<T> = std::result::Result<T, CliError>;
+
+/// Why a command failed. The text is one line that says what, where and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    /// The command line or a file has something wrong.
+    #[error("{0}")]
+    Input(String),
+    /// The command ran and what it checked does not hold.
+    #[error("{0}")]
+    Check(String),
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The policy file has errors; they are the text.
+    #[error("{0}")]
+    Policy(String),
+    /// The table gave no answer.
+    #[error(transparent)]
+    Store(#[from] tollgate_dynamodb::Error),
+    /// A port or a child process cannot be had.
+    #[error("{0}")]
+    System(String),
+    /// The async runtime cannot start.
+    #[error("cannot start the runtime: {0}")]
+    Runtime(std::io::Error),
+}
+
+impl CliError {
+    /// The exit code: 1 for bad input and failed checks, 3 for AWS and the network.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Store(tollgate_dynamodb::Error::Core(_)) => 1,
+            Self::Store(_) => 3,
+            _ => 1,
+        }
+    }
+}
+
+impl From<tollgate_core::Error> for CliError {
+    fn from(error: tollgate_core::Error) -> Self {
+        Self::Input(error.to_string())
+    }
+}

@@ -1,0 +1,113 @@
+//! `tollgate inspect|reset KEY`.
+
+use crate::args::{KeyArgs, ResetArgs};
+use crate::error::Result;
+use crate::{open, output};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use tollgate_core::{Bucket, Key, LimitName, Timestamp};
+use tollgate_dynamodb::admin::{self, Inspection};
+use tollgate_dynamodb::attributes;
+
+#[derive(Serialize)]
+struct Inspected {
+    key: String,
+    pk: String,
+    now_ms: u64,
+    exists: bool,
+    limits: BTreeMap<String, Limit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<u64>,
+    raw: BTreeMap<String, String>,
+}
+
+/// A bucket, told in tokens and times as well as in ticks.
+#[derive(Serialize)]
+struct Limit {
+    remaining: u64,
+    burst: u64,
+    rate: String,
+    reset_ms: u128,
+    revision: u64,
+    plan: String,
+    tat: String,
+    busy_period: u64,
+    adjusted: String,
+}
+
+pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
+    let key: Key = args.key.parse()?;
+    let store = open::target(&args.target).await?;
+    let inspected = view(&key, admin::inspect(&store, &key).await?);
+    if args.json.json {
+        return output::json(&inspected);
+    }
+    output::say(text(&inspected).trim_end());
+    Ok(())
+}
+
+pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
+    let key: Key = args.key.key.parse()?;
+    let only = args.limit.as_deref().map(LimitName::new).transpose()?;
+    let store = open::target(&args.key.target).await?;
+    let limits = admin::reset(&store, &key, only.as_ref()).await?;
+    let names: Vec<_> = limits.iter().map(LimitName::as_str).collect();
+    if args.key.json.json {
+        return output::json(&serde_json::json!({ "key": key.to_string(), "reset": names }));
+    }
+    match names.as_slice() {
+        [] => output::say(format!("{key}: nothing to reset, every bucket is full")),
+        names => output::say(format!("{key}: filled {}", names.join(", "))),
+    }
+    Ok(())
+}
+
+fn view(key: &Key, inspection: Inspection) -> Inspected {
+    let now = inspection.now;
+    let item = inspection.item.as_ref();
+    let buckets = item.into_iter().flat_map(|item| &item.buckets);
+    Inspected {
+        key: key.to_string(),
+        pk: tollgate_dynamodb::partition_key::of(key),
+        now_ms: now.as_millis(),
+        exists: item.is_some(),
+        limits: buckets.map(|(limit, bucket)| (limit.to_string(), told(bucket, now))).collect(),
+        expires_at: item.and_then(|item| item.expires_at),
+        raw: item.and(inspection.raw.as_ref()).map(attributes::plain).unwrap_or_default(),
+    }
+}
+
+fn told(bucket: &Bucket, now: Timestamp) -> Limit {
+    let figures = &bucket.terms.bucket;
+    Limit {
+        remaining: figures.remaining(Some(bucket.tat), now),
+        burst: figures.burst(),
+        rate: format!("{} per {} ns", figures.n(), figures.period()),
+        reset_ms: figures.reset_after(Some(bucket.tat), now).as_nanos().div_ceil(1_000_000),
+        revision: bucket.terms.revision,
+        plan: bucket.terms.plan.to_string(),
+        tat: bucket.tat.to_string(),
+        busy_period: bucket.busy_period,
+        adjusted: bucket.adjusted.to_string(),
+    }
+}
+
+fn text(inspected: &Inspected) -> String {
+    let mut text = format!("{}  ({})\n", inspected.key, inspected.pk);
+    if !inspected.exists {
+        text.push_str("  nothing remembered: every bucket is full\n");
+    }
+    for (name, limit) in &inspected.limits {
+        let Limit { remaining, burst, rate, reset_ms, revision, plan, .. } = limit;
+        let plan = if plan.is_empty() { String::new() } else { format!(", plan {plan}") };
+        let _ = writeln!(
+            text,
+            "  {name:<24} {remaining} of {burst} left, {rate}, full in {reset_ms} ms (revision {revision}{plan})"
+        );
+    }
+    for (name, value) in &inspected.raw {
+        let _ = writeln!(text, "    {name:<28} {value}");
+    }
+    text
+}

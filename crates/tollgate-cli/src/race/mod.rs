@@ -1,0 +1,225 @@
+//! A race: many clients that share nothing ask for one new key at once, and the table must admit exactly its capacity.
+//!
+//! Every client has a connection and a memory of its own; with `--processes` they are spread over processes that share
+//! nothing but the table. All ask at one instant, the one at which the race began, so that only the table is raced for
+//! and one write a client is all there is. With running clocks a client whose clock was read a few microseconds before
+//! that of the first to be served may find the last token not there yet, and need a second write. Invariant: the verdict does not rest on what clients report, but on what
+//! the table says was charged.
+
+mod processes;
+pub mod worker;
+
+use crate::args::RaceArgs;
+use crate::embedded::Embedded;
+use crate::error::{CliError, Result};
+use crate::{open, output, table};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Barrier, mpsc};
+use tollgate::testing::ManualClock;
+use tollgate::{Clock, Counters, DynamoStore, Limiter, SystemClock, Timestamp};
+use tollgate_core::{Charge, Charges, Key, LimitName, OnChange, Terms, TokenBucket};
+use tollgate_dynamodb::connect::Connected;
+
+/// Long enough that no client gives up on a slow machine: a race counts answers.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What one client got.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Answer {
+    /// `None`: no answer.
+    allowed: Option<bool>,
+    round_trips: u64,
+    write_units: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// What came out.
+#[derive(Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Clients that started.
+    pub clients: u32,
+    /// Processes that they were spread over.
+    pub processes: u32,
+    /// Tokens of the key.
+    pub capacity: u64,
+    /// Clients that were allowed.
+    pub allowed: u64,
+    /// Clients that were denied.
+    pub denied: u64,
+    /// Clients that got no answer from the table.
+    pub failed: u64,
+    /// Clients whose process was killed before they told.
+    pub lost: u64,
+    /// Requests to the table, by clients that told.
+    pub round_trips: u64,
+    /// Write units, by clients that told.
+    pub write_units: u64,
+    /// Tokens that the table says were taken.
+    pub charged: u64,
+}
+
+/// Runs the race and prints what came out.
+///
+/// # Errors
+///
+/// [`CliError::Check`] if more was admitted than the key had, or the table's account differs from the clients'.
+pub async fn run(args: RaceArgs) -> Result<()> {
+    let report = race(&args).await?;
+    if args.json.json {
+        output::json(&report)?;
+    } else {
+        output::say(text(&report));
+    }
+    check(&report)
+}
+
+async fn race(args: &RaceArgs) -> Result<Report> {
+    if args.kill && args.processes < 2 {
+        return Err(CliError::Input("--kill needs --processes 2 or more: one has to survive".to_owned()));
+    }
+    if args.processes > args.clients {
+        return Err(CliError::Input(format!("{} processes need as many clients; raise --clients", args.processes)));
+    }
+    let mut target = args.target.clone();
+    let embedded = match &target.endpoint_url {
+        Some(_) => None,
+        None => Some(Embedded::start(None).await?),
+    };
+    if let Some(embedded) = &embedded {
+        target.endpoint_url = Some(embedded.endpoint().to_owned());
+    }
+    let connected = open::connection(&target).await?;
+    table::ensure_on_loopback(&connected, &target, true).await?;
+    let race = Race {
+        table: target.table.clone(),
+        charges: charges(&format!("{:016x}", fastrand::u64(..)), args.capacity)?,
+        at: (!args.running_clocks).then(|| SystemClock.now()),
+        connected,
+    };
+    let mut report =
+        Report { clients: args.clients, processes: args.processes, capacity: args.capacity, ..Report::default() };
+    if args.processes == 1 {
+        let (answers, mut received) = mpsc::unbounded_channel();
+        race.clients(args.clients, answers, std::future::ready(())).await?;
+        while let Some(answer) = received.recv().await {
+            report.count(&answer);
+        }
+    } else {
+        processes::run(args, &target, &race, &mut report).await?;
+    }
+    report.charged = args.capacity - race.remaining().await?;
+    Ok(report)
+}
+
+/// The charge of every client: one token of a bucket that gains one a day, so that nothing refills meanwhile.
+fn charges(key: &str, capacity: u64) -> Result<Charges> {
+    let bucket = TokenBucket::new(1, 86_400_000_000_000, capacity)?;
+    let limit = LimitName::new("race")?;
+    let charge = Charge { limit, terms: Terms::new(1, bucket), on_change: OnChange::default(), cost: 1 };
+    Ok(Charges::new(Key::new([("race", key)])?, vec![charge])?)
+}
+
+/// What all clients know: the table, the charge, and the instant.
+struct Race {
+    connected: Connected,
+    table: String,
+    charges: Charges,
+    at: Option<Timestamp>,
+}
+
+impl Race {
+    async fn limiter(&self) -> Result<(Limiter<DynamoStore>, Arc<Counters>)> {
+        let clock = self.at.map(ManualClock::new);
+        let (store, counters) = open::store_at(&self.connected, &self.table, clock.as_ref()).await?;
+        Ok((Limiter::new(store).with_deadline(DEADLINE), counters))
+    }
+
+    /// Runs clients in this process: all are warmed up, then `go`, then all ask at once.
+    async fn clients(
+        &self,
+        count: u32,
+        answers: mpsc::UnboundedSender<Answer>,
+        go: impl Future<Output = ()>,
+    ) -> Result<()> {
+        let line = Arc::new(Barrier::new(count as usize + 1));
+        let mut running = Vec::new();
+        for _ in 0..count {
+            let (limiter, counters) = self.limiter().await?;
+            let (line, charges, answers) = (line.clone(), self.charges.clone(), answers.clone());
+            running.push(tokio::spawn(async move {
+                let before = counters.counts();
+                line.wait().await;
+                let result = limiter.take(&charges).await;
+                let after = counters.counts();
+                let _ = answers.send(Answer {
+                    allowed: result.as_ref().ok().map(tollgate::Decision::is_allowed),
+                    round_trips: after.round_trips - before.round_trips,
+                    write_units: after.write_units - before.write_units,
+                    error: result.err().map(|e| e.to_string()),
+                });
+            }));
+        }
+        go.await;
+        line.wait().await;
+        for client in running {
+            client.await.map_err(|e| CliError::System(format!("a client stopped: {e}")))?;
+        }
+        Ok(())
+    }
+
+    /// Tokens that the table says are left.
+    async fn remaining(&self) -> Result<u64> {
+        let observe = self.charges.charges().iter().map(|c| Charge { cost: 0, ..c.clone() }).collect();
+        let observe = Charges::new(self.charges.key().clone(), observe)?;
+        let seen = self.limiter().await?.0.take(&observe).await?;
+        Ok(seen.limits.first().map_or(0, |l| l.remaining))
+    }
+}
+
+impl Report {
+    fn count(&mut self, answer: &Answer) {
+        match answer.allowed {
+            Some(true) => self.allowed += 1,
+            Some(false) => self.denied += 1,
+            None => {
+                self.failed += 1;
+                output::note(format!("a client got no answer: {}", answer.error.as_deref().unwrap_or("unknown")));
+            }
+        }
+        self.round_trips += answer.round_trips;
+        self.write_units += answer.write_units;
+    }
+}
+
+fn text(report: &Report) -> String {
+    let Report { clients, processes, capacity, allowed, denied, round_trips, write_units, charged, .. } = report;
+    let mut text = format!(
+        "clients      {clients} in {processes} process{}\ncapacity     {capacity}\nallowed      {allowed}\n\
+         denied       {denied}\nround_trips  {round_trips}\nwrite_units  {write_units}\n\
+         charged      {charged} of {capacity}, by the table's account",
+        if *processes == 1 { "" } else { "es" },
+    );
+    for (name, count) in [("failed", report.failed), ("lost", report.lost)] {
+        if count > 0 {
+            text.push_str(&format!("\n{name:<12} {count}"));
+        }
+    }
+    text
+}
+
+fn check(report: &Report) -> Result<()> {
+    let unknown = report.failed + report.lost;
+    let told = report.allowed..=report.allowed + unknown;
+    let exact = unknown > 0 || report.allowed == report.capacity.min(u64::from(report.clients));
+    if report.allowed <= report.capacity && told.contains(&report.charged) && exact {
+        return Ok(());
+    }
+    Err(CliError::Check(format!(
+        "the race was not exact: {} allowed and {} charged of {} (clients without an answer: {unknown})",
+        report.allowed, report.charged, report.capacity
+    )))
+}

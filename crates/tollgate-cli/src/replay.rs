@@ -1,0 +1,41 @@
+//! `tollgate replay LOG`.
+
+use crate::args::ReplayArgs;
+use crate::error::{CliError, Result};
+use crate::{open, output};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use tollgate_replay::{Options, Report, replay, text};
+
+pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
+    let policy = open::policy(&args.policy)?;
+    let mut options = Options::default();
+    options.top_denied = args.top;
+    let (log, bytes) = log(args)?;
+    let bar = progress(bytes);
+    let report: Report = replay(log, &policy, &options, |read| bar.set_position(read))
+        .map_err(|e| CliError::Input(format!("{}: {e}", args.log.display())))?;
+    bar.finish_and_clear();
+    if args.json.json { output::json(&report) } else { Ok(output::say(text::render(&report).trim_end())) }
+}
+
+/// The log, and its size if it has one.
+fn log(args: &ReplayArgs) -> Result<(Box<dyn BufRead>, Option<u64>)> {
+    if args.log.as_os_str() == "-" {
+        return Ok((Box::new(BufReader::new(std::io::stdin())), None));
+    }
+    let failed = |source| CliError::Read { path: args.log.clone(), source };
+    let file = File::open(&args.log).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    Ok((Box::new(BufReader::with_capacity(1 << 16, file)), Some(bytes)))
+}
+
+/// A bar on standard error, if that is a terminal; nothing elsewhere.
+fn progress(bytes: Option<u64>) -> ProgressBar {
+    let (bar, template) = match bytes {
+        Some(bytes) => (ProgressBar::new(bytes), "{bar:40} {bytes} of {total_bytes}, {eta} left"),
+        None => (ProgressBar::new_spinner(), "{spinner} {bytes} read"),
+    };
+    ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style))
+}

@@ -1,0 +1,63 @@
+//! `tollgate table create|describe`.
+
+use crate::args::{TableArgs, TableCommand, Target};
+use crate::error::{CliError, Result};
+use crate::{open, output};
+use tollgate_dynamodb::connect::Connected;
+use tollgate_dynamodb::table::{CreateOptions, Finding, create, describe, exists};
+
+pub(crate) async fn run(args: TableArgs) -> Result<()> {
+    match args.command {
+        TableCommand::Create { point_in_time_recovery, deletion_protection, target, json } => {
+            let connected = open::connection(&target).await?;
+            let options = CreateOptions { without_ttl: false, point_in_time_recovery, deletion_protection };
+            create(&connected, &target.table, options).await?;
+            if json.json {
+                return output::json(&serde_json::json!({ "table": target.table, "created": true }));
+            }
+            output::say(format!("table {} is ready at {}", target.table, connected.endpoint()));
+            Ok(())
+        }
+        TableCommand::Describe { target, json } => {
+            let connected = open::connection(&target).await?;
+            let findings = describe(&connected, &target.table).await?;
+            if json.json {
+                output::json(&findings)?;
+            } else {
+                output::say(text(&findings));
+            }
+            check(&findings, &target.table)
+        }
+    }
+}
+
+fn text(findings: &[Finding]) -> String {
+    let line = |f: &Finding| match &f.mend {
+        None => format!("ok    {:<24} {}", f.what, f.is),
+        Some(mend) => {
+            format!("{}  {:<24} {}\n      mend: {mend}", if f.required { "FAIL" } else { "hint" }, f.what, f.is)
+        }
+    };
+    findings.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn check(findings: &[Finding], table: &str) -> Result<()> {
+    let wrong: Vec<_> = findings.iter().filter(|f| f.required && f.mend.is_some()).map(|f| f.what).collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::Check(format!("table {table:?} cannot be used as it is: {}", wrong.join(", "))))
+}
+
+/// Creates the table if it is missing and the endpoint is an emulator on this machine; anywhere else a missing table is
+/// reported by its first use, since creating one costs money and needs a decision.
+pub(crate) async fn ensure_on_loopback(connected: &Connected, target: &Target, ttl: bool) -> Result<()> {
+    let loopback = target
+        .endpoint_url
+        .as_ref()
+        .is_some_and(|url| tollgate::Connection::from_environment().endpoint_url(url.as_str()).is_loopback());
+    if loopback && !exists(connected, &target.table).await? {
+        create(connected, &target.table, CreateOptions { without_ttl: !ttl, ..CreateOptions::default() }).await?;
+    }
+    Ok(())
+}

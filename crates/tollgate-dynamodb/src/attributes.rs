@@ -1,0 +1,112 @@
+//! The item as DynamoDB attributes, both ways, and what it costs to write.
+//!
+//! Invariant: what this module writes it reads back unchanged; anything else is an error that names the attribute,
+//! never a guess. Attributes that belong to no limit are left alone.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
+use tollgate_core::{Bucket, Error, Item, LimitName, Result, Terms, Ticks};
+
+/// The item's horizon, seconds.
+pub const HORIZON: &str = "h";
+/// When DynamoDB may delete the item, epoch seconds (the table's TTL attribute).
+pub const EXPIRES_AT: &str = "expires_at";
+
+/// An item as the SDK gives it.
+pub type Attributes = HashMap<String, AttributeValue>;
+
+/// The names of a limit's four attributes.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    pub(crate) tat: String,
+    pub(crate) f: String,
+    pub(crate) b: String,
+    pub(crate) adj: String,
+}
+
+impl Names {
+    pub(crate) fn of(limit: &LimitName) -> Self {
+        let name = |suffix| format!("{limit}.{suffix}");
+        Self { tat: name("tat"), f: name("f"), b: name("b"), adj: name("adj") }
+    }
+}
+
+/// A number attribute.
+pub(crate) fn number(n: impl ToString) -> AttributeValue {
+    AttributeValue::N(n.to_string())
+}
+
+/// Reads an item.
+///
+/// # Errors
+///
+/// [`Error::Stored`] if an attribute of a limit or of the item is missing or malformed.
+pub fn to_item(attributes: &Attributes) -> Result<Item> {
+    let mut item = Item {
+        horizon: optional(attributes, HORIZON)?,
+        expires_at: optional(attributes, EXPIRES_AT)?,
+        ..Item::default()
+    };
+    let limits = attributes.keys().filter_map(|name| name.strip_suffix(".tat"));
+    for limit in limits.filter_map(|name| LimitName::new(name).ok()) {
+        let names = Names::of(&limit);
+        let bucket = Bucket {
+            tat: Ticks(required(attributes, &names.tat)?),
+            terms: text(attributes, &names.f)?.parse::<Terms>()?,
+            busy_period: required(attributes, &names.b)?,
+            adjusted: Ticks(required(attributes, &names.adj)?),
+        };
+        item.buckets.insert(limit, bucket);
+    }
+    Ok(item)
+}
+
+/// The attributes as text, sorted by name, for people to read.
+#[must_use]
+pub fn plain(attributes: &Attributes) -> BTreeMap<String, String> {
+    let plain = |value: &AttributeValue| match value {
+        AttributeValue::N(text) | AttributeValue::S(text) => text.clone(),
+        other => format!("{other:?}"),
+    };
+    attributes.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
+}
+
+fn stored(name: &str, found: impl std::fmt::Debug) -> Error {
+    Error::Stored { attribute: name.to_owned(), found: format!("{found:?}") }
+}
+
+fn text<'a>(attributes: &'a Attributes, name: &str) -> Result<&'a str> {
+    let value = attributes.get(name);
+    value.and_then(|v| v.as_s().ok()).map(String::as_str).ok_or_else(|| stored(name, value))
+}
+
+fn required<T: FromStr>(attributes: &Attributes, name: &str) -> Result<T> {
+    optional(attributes, name)?.ok_or_else(|| stored(name, "nothing"))
+}
+
+fn optional<T: FromStr>(attributes: &Attributes, name: &str) -> Result<Option<T>> {
+    let Some(value) = attributes.get(name) else { return Ok(None) };
+    let parsed = value.as_n().ok().and_then(|n| n.parse().ok());
+    parsed.map(Some).ok_or_else(|| stored(name, value))
+}
+
+/// Write units that DynamoDB bills for a write that found this item and failed its condition: its size in KB, rounded
+/// up, at least 1. The reply does not say (Developer Guide, "Consuming write capacity": the larger of the item before
+/// and after; a failed conditional write is billed all the same).
+#[must_use]
+pub fn write_units(attributes: Option<&Attributes>) -> u64 {
+    let bytes: usize = attributes.into_iter().flatten().map(|(name, value)| name.len() + size(value)).sum();
+    u64::try_from(bytes.div_ceil(1024)).unwrap_or(u64::MAX).max(1)
+}
+
+/// Bytes of a value (Developer Guide, "DynamoDB item sizes and formats"): strings as UTF-8, numbers about a byte per
+/// two significant digits and one more.
+fn size(value: &AttributeValue) -> usize {
+    match value {
+        AttributeValue::S(s) => s.len(),
+        AttributeValue::N(n) => n.len().div_ceil(2) + 1,
+        // This version writes no other types; whatever else is there weighs about what it prints.
+        other => format!("{other:?}").len(),
+    }
+}

@@ -1,0 +1,191 @@
+//! Why the store gave no answer, and above all whether a write may have been applied all the same.
+//!
+//! Invariant: [`Fate::NotApplied`] is claimed only where DynamoDB or the operating system says so. Everything else is
+//! [`Fate::Unknown`] and never sent again, since sending again could charge twice.
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use std::error::Error as StdError;
+use std::time::Duration;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Whether a failed write may have changed the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It has not.
+    NotApplied,
+    /// It may have: the request was sent and no answer came that says.
+    Unknown,
+}
+
+/// The store gave no answer. "Limited" is never an error, so an error never means it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The table throttles; nothing was written.
+    #[error("DynamoDB throttled the request ({0}); it was not applied")]
+    Throttled(String),
+    /// No answer in time, or a broken one, or a server error: the write may have been applied.
+    #[error("no usable answer from DynamoDB ({0}); the write may have been applied and is not repeated")]
+    Ambiguous(String),
+    /// No connection to the endpoint; nothing was written.
+    #[error("cannot connect to DynamoDB at {endpoint}: {cause}; is the endpoint right and the server running?")]
+    Unreachable {
+        /// Where the client tried to connect.
+        endpoint: String,
+        /// What the operating system said.
+        cause: String,
+    },
+    /// The deadline passed before anything was written.
+    #[error("no answer from DynamoDB within {0:?}; nothing was written")]
+    Deadline(Duration),
+    /// The table does not exist.
+    #[error("table {table:?} does not exist at {endpoint}; create it with `tollgate table create --table {table}`")]
+    TableMissing {
+        /// The table.
+        table: String,
+        /// Where it was looked for.
+        endpoint: String,
+    },
+    /// The credentials chain found nothing.
+    #[error(
+        "no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role ({0})"
+    )]
+    NoCredentials(String),
+    /// No Region is configured.
+    #[error("no AWS Region is configured; set AWS_REGION or pass --region")]
+    NoRegion,
+    /// The caller may not do this.
+    #[error("AWS refused {action}: {message}; grant {action} on the table to this role")]
+    AccessDenied {
+        /// The IAM action that is needed.
+        action: &'static str,
+        /// What AWS said.
+        message: String,
+    },
+    /// DynamoDB refused the request as malformed: the table has another key schema, or this is a bug.
+    #[error("DynamoDB refused {action}: {message}; check the table with `tollgate table describe`")]
+    Refused {
+        /// The IAM action.
+        action: &'static str,
+        /// What DynamoDB said.
+        message: String,
+    },
+    /// Other writers changed the item each time between two writes of this decision.
+    #[error("gave up after {0} writes to one contended key; nothing was written")]
+    Contended(u32),
+    /// The item does not have the form that this version writes, or the input is bad.
+    #[error(transparent)]
+    Core(#[from] tollgate_core::Error),
+}
+
+impl Error {
+    /// Whether a write that failed with this error may have been applied.
+    #[must_use]
+    pub fn fate(&self) -> Fate {
+        match self {
+            Self::Ambiguous(_) => Fate::Unknown,
+            _ => Fate::NotApplied,
+        }
+    }
+
+    /// Whether the same write may be sent again: only where the answer says that it was not applied and that waiting
+    /// helps.
+    #[must_use]
+    pub fn may_be_retried(&self) -> bool {
+        matches!(self, Self::Throttled(_))
+    }
+}
+
+/// The operation, table and endpoint that an SDK error is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) action: &'static str,
+    pub(crate) table: &'a str,
+    pub(crate) endpoint: &'a str,
+}
+
+/// Sorts an SDK error by what it says about the write.
+pub(crate) fn classify<E, R>(error: &SdkError<E, R>, context: Context<'_>) -> Error
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+    R: std::fmt::Debug + 'static,
+{
+    let message = error.message().map_or_else(|| root_cause(error), str::to_owned);
+    match error {
+        SdkError::ServiceError(_) => by_code(error.code().unwrap_or("unknown"), message, context),
+        SdkError::ConstructionFailure(_) => before_sending(root_cause(error), context),
+        SdkError::DispatchFailure(failure) => {
+            let cause = failure.as_connector_error().map_or_else(|| root_cause(error), |e| root_cause(e));
+            if never_connected(error) {
+                Error::Unreachable { endpoint: context.endpoint.to_owned(), cause }
+            } else if failure.is_user() || mentions::<aws_credential_types::provider::error::CredentialsError>(error) {
+                before_sending(cause, context)
+            } else {
+                Error::Ambiguous(cause)
+            }
+        }
+        // Timeouts, unreadable responses, and whatever the SDK adds.
+        _ => Error::Ambiguous(root_cause(error)),
+    }
+}
+
+fn before_sending(cause: String, context: Context<'_>) -> Error {
+    let text = cause.to_lowercase();
+    if text.contains("credential") {
+        Error::NoCredentials(cause)
+    } else if text.contains("region") {
+        Error::NoRegion
+    } else {
+        Error::Refused { action: context.action, message: cause }
+    }
+}
+
+/// DynamoDB's error codes, by what they say (Developer Guide, "Error handling").
+fn by_code(code: &str, message: String, context: Context<'_>) -> Error {
+    let action = context.action;
+    match code {
+        "ProvisionedThroughputExceededException"
+        | "ThrottlingException"
+        | "RequestLimitExceeded"
+        | "TransactionConflictException"
+        | "LimitExceededException" => Error::Throttled(code.to_owned()),
+        "ResourceNotFoundException" => {
+            Error::TableMissing { table: context.table.to_owned(), endpoint: context.endpoint.to_owned() }
+        }
+        "AccessDeniedException"
+        | "UnrecognizedClientException"
+        | "MissingAuthenticationTokenException"
+        | "IncompleteSignatureException"
+        | "InvalidSignatureException"
+        | "ExpiredTokenException" => Error::AccessDenied { action, message },
+        "ValidationException" | "SerializationException" | "UnknownOperationException" | "ResourceInUseException" => {
+            Error::Refused { action, message }
+        }
+        // InternalServerError, ServiceUnavailable, and codes that this version does not know.
+        _ => Error::Ambiguous(format!("{code}: {message}")),
+    }
+}
+
+/// Whether the operating system refused the connection, so that no byte of the request left.
+fn never_connected(error: &(dyn StdError + 'static)) -> bool {
+    use std::io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    chain(error).any(|e| {
+        e.downcast_ref::<std::io::Error>().is_some_and(|io| {
+            matches!(io.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | AddrNotAvailable)
+        }) || e.to_string().contains("dns error")
+    })
+}
+
+fn mentions<T: StdError + 'static>(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).any(<dyn StdError>::is::<T>)
+}
+
+fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |e: &&'a (dyn StdError + 'static)| (*e).source())
+}
+
+fn root_cause(error: &(dyn StdError + 'static)) -> String {
+    chain(error).last().map_or_else(String::new, ToString::to_string)
+}

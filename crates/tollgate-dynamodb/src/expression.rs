@@ -1,0 +1,152 @@
+//! A core [`Write`] as DynamoDB expressions, word for word.
+//!
+//! ```text
+//! new or busy   (attribute_not_exists(#t0) OR (#t0 BETWEEN :from0 AND :to0 AND #f0 = :f0))
+//!               SET #t0 = if_not_exists(#t0, :start0) + :inc0, #f0 = if_not_exists(#f0, :f0), …
+//! new or idle   (attribute_not_exists(#t0) OR (#t0 < :below0 AND #f0 = :f0))
+//!               SET #t0 = :tat0, #f0 = :f0, #b0 = :b0, #a0 = :a0
+//! change        (#t0 = :seen0 AND #f0 = :was0 AND #b0 = :in0)
+//! ```
+//!
+//! Invariant: the expression says what [`Write::apply`] does, no more and no less; the conformance tests compare them.
+
+use crate::attributes::{Attributes, EXPIRES_AT, HORIZON, Names, number};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::HashMap;
+use tollgate_core::write::{Assign, ItemCheck};
+use tollgate_core::{Check, LimitWrite, Write};
+
+/// The expressions of one `UpdateItem`.
+#[derive(Debug, Clone, Default)]
+pub struct Expressions {
+    /// `ConditionExpression`.
+    pub condition: String,
+    /// `UpdateExpression`.
+    pub update: String,
+    /// `ExpressionAttributeNames`.
+    pub names: HashMap<String, String>,
+    /// `ExpressionAttributeValues`.
+    pub values: Attributes,
+}
+
+/// Renders a write.
+#[must_use]
+pub fn render(write: &Write) -> Expressions {
+    let mut out = Expressions::default();
+    let horizon = out.name("#h", HORIZON);
+    let expires = out.name("#x", EXPIRES_AT);
+    let (mut conditions, mut sets) = (Vec::new(), Vec::new());
+    for check in &write.checks {
+        conditions.push(match check {
+            ItemCheck::HorizonAtMost(secs) => {
+                let most = out.value(":hmax", number(secs));
+                format!("(attribute_not_exists({horizon}) OR {horizon} <= {most})")
+            }
+        });
+    }
+    for (i, limit) in write.limits.iter().enumerate() {
+        let mut slot = Slot::new(&mut out, i, limit);
+        conditions.push(slot.condition(limit));
+        sets.push(slot.assignment(&limit.assign));
+    }
+    let (h, x) = (out.value(":h", number(write.horizon)), out.value(":x", number(write.expires_at)));
+    sets.push(format!("{horizon} = {h}, {expires} = {x}"));
+    out.condition = conditions.join(" AND ");
+    out.update = format!("SET {}", sets.join(", "));
+    out
+}
+
+impl Expressions {
+    fn name(&mut self, placeholder: &str, attribute: &str) -> String {
+        self.names.insert(placeholder.to_owned(), attribute.to_owned());
+        placeholder.to_owned()
+    }
+
+    fn value(&mut self, placeholder: &str, value: AttributeValue) -> String {
+        self.values.insert(placeholder.to_owned(), value);
+        placeholder.to_owned()
+    }
+}
+
+/// The placeholders of one limit.
+struct Slot<'e> {
+    out: &'e mut Expressions,
+    i: usize,
+    tat: String,
+    f: String,
+    b: String,
+    adj: String,
+}
+
+impl<'e> Slot<'e> {
+    fn new(out: &'e mut Expressions, i: usize, limit: &LimitWrite) -> Self {
+        let names = Names::of(&limit.limit);
+        let tat = out.name(&format!("#t{i}"), &names.tat);
+        let f = out.name(&format!("#f{i}"), &names.f);
+        let b = out.name(&format!("#b{i}"), &names.b);
+        let adj = out.name(&format!("#a{i}"), &names.adj);
+        Self { out, i, tat, f, b, adj }
+    }
+
+    fn value(&mut self, what: &str, value: AttributeValue) -> String {
+        let placeholder = format!(":{what}{}", self.i);
+        self.out.value(&placeholder, value)
+    }
+
+    fn condition(&mut self, limit: &LimitWrite) -> String {
+        let checks: Vec<_> = limit.checks.iter().map(|check| self.check(check)).collect();
+        let checks = checks.join(" AND ");
+        if limit.or_absent {
+            format!("(attribute_not_exists({}) OR ({checks}))", self.tat)
+        } else {
+            format!("({checks})")
+        }
+    }
+
+    fn check(&mut self, check: &Check) -> String {
+        match check {
+            Check::TatBetween(from, to) => {
+                let (from, to) = (self.value("from", number(from)), self.value("to", number(to)));
+                format!("{} BETWEEN {from} AND {to}", self.tat)
+            }
+            Check::TatBelow(than) => {
+                let than = self.value("below", number(than));
+                format!("{} < {than}", self.tat)
+            }
+            Check::TatIs(tat) => {
+                let seen = self.value("seen", number(tat));
+                format!("{} = {seen}", self.tat)
+            }
+            Check::TermsAre(terms) => {
+                let was = self.value("was", AttributeValue::S(terms.to_string()));
+                format!("{} = {was}", self.f)
+            }
+            Check::BusyPeriodIs(id) => {
+                let within = self.value("in", number(id));
+                format!("{} = {within}", self.b)
+            }
+        }
+    }
+
+    fn assignment(&mut self, assign: &Assign) -> String {
+        let (tat, f, b, adj) = (self.tat.clone(), self.f.clone(), self.b.clone(), self.adj.clone());
+        match assign {
+            Assign::Extend { start, inc, terms, busy_period } => {
+                let (start, inc) = (self.value("start", number(start)), self.value("inc", number(inc)));
+                let new_f = self.value("f", AttributeValue::S(terms.to_string()));
+                let (new_b, zero) = (self.value("b", number(busy_period)), self.value("a", number(0)));
+                format!(
+                    "{tat} = if_not_exists({tat}, {start}) + {inc}, {f} = if_not_exists({f}, {new_f}), \
+                     {b} = if_not_exists({b}, {new_b}), {adj} = if_not_exists({adj}, {zero})"
+                )
+            }
+            Assign::Replace(next) => {
+                let new_tat = self.value("tat", number(next.tat));
+                let new_f = self.value("f", AttributeValue::S(next.terms.to_string()));
+                let (new_b, new_adj) =
+                    (self.value("b", number(next.busy_period)), self.value("a", number(next.adjusted)));
+                format!("{tat} = {new_tat}, {f} = {new_f}, {b} = {new_b}, {adj} = {new_adj}")
+            }
+        }
+    }
+}

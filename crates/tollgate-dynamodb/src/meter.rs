@@ -1,0 +1,125 @@
+//! What is counted: a list of events that the limiter and the stores report, and a trait for whoever exports them.
+//!
+//! Invariant: an event carries no key and no personal value, only names that the policy declares.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tollgate_core::take::Notice;
+use tollgate_core::{Decision, Outcome};
+
+/// Something worth counting.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A request was sent to the table.
+    RoundTrip,
+    /// Write units that the table bills for a write, refused ones included.
+    WriteUnits(u64),
+    /// Read units that the table bills for a read.
+    ReadUnits(u64),
+    /// A decision was made.
+    Decision(&'a Decision),
+    /// Something happened on the way to a decision.
+    Notice(&'a Notice),
+    /// The table throttled a request, which will be sent again if there is time.
+    Throttled,
+    /// A decision failed: the store gave no answer.
+    StoreFailure,
+    /// The local clock is this many milliseconds ahead of the table's (behind, if negative) and is being corrected.
+    ClockSkew(i64),
+}
+
+/// Takes events, for instance to export them. Called on the path of a decision: it must not block.
+pub trait Meter: Send + Sync + fmt::Debug {
+    /// Takes one event.
+    fn record(&self, event: Event<'_>);
+}
+
+/// Counts every event in memory.
+#[derive(Debug, Default)]
+pub struct Counters {
+    round_trips: AtomicU64,
+    write_units: AtomicU64,
+    read_units: AtomicU64,
+    decisions: AtomicU64,
+    allowed: AtomicU64,
+    denied: AtomicU64,
+    never_fits: AtomicU64,
+    mispredicted: AtomicU64,
+    revision_conflicts: AtomicU64,
+    pulled_back: AtomicU64,
+    throttled: AtomicU64,
+    store_failures: AtomicU64,
+    clock_skews: AtomicU64,
+}
+
+/// The counts of [`Counters`] at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[allow(missing_docs, reason = "each is the count of the event of its name")]
+#[non_exhaustive]
+pub struct Counts {
+    pub round_trips: u64,
+    pub write_units: u64,
+    pub read_units: u64,
+    pub decisions: u64,
+    pub allowed: u64,
+    pub denied: u64,
+    pub never_fits: u64,
+    pub mispredicted: u64,
+    pub revision_conflicts: u64,
+    pub pulled_back: u64,
+    pub throttled: u64,
+    pub store_failures: u64,
+    pub clock_skews: u64,
+}
+
+impl Counters {
+    /// The counts so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            round_trips: get(&self.round_trips),
+            write_units: get(&self.write_units),
+            read_units: get(&self.read_units),
+            decisions: get(&self.decisions),
+            allowed: get(&self.allowed),
+            denied: get(&self.denied),
+            never_fits: get(&self.never_fits),
+            mispredicted: get(&self.mispredicted),
+            revision_conflicts: get(&self.revision_conflicts),
+            pulled_back: get(&self.pulled_back),
+            throttled: get(&self.throttled),
+            store_failures: get(&self.store_failures),
+            clock_skews: get(&self.clock_skews),
+        }
+    }
+}
+
+impl Meter for Counters {
+    fn record(&self, event: Event<'_>) {
+        let add = |counter: &AtomicU64, n: u64| {
+            counter.fetch_add(n, Ordering::Relaxed);
+        };
+        match event {
+            Event::RoundTrip => add(&self.round_trips, 1),
+            Event::WriteUnits(units) => add(&self.write_units, units),
+            Event::ReadUnits(units) => add(&self.read_units, units),
+            Event::Decision(decision) => {
+                add(&self.decisions, 1);
+                match decision.outcome() {
+                    Outcome::Allowed => add(&self.allowed, 1),
+                    Outcome::NeverFits => add(&self.never_fits, 1),
+                    _ => add(&self.denied, 1),
+                }
+            }
+            Event::Notice(Notice::Mispredicted) => add(&self.mispredicted, 1),
+            Event::Notice(Notice::RevisionConflict(_)) => add(&self.revision_conflicts, 1),
+            Event::Notice(Notice::PulledBack(_)) => add(&self.pulled_back, 1),
+            Event::Notice(_) => {}
+            Event::Throttled => add(&self.throttled, 1),
+            Event::StoreFailure => add(&self.store_failures, 1),
+            Event::ClockSkew(_) => add(&self.clock_skews, 1),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The store that the limiter drives: read an item, or write it if a condition holds; nothing else.
+//!
+//! Invariant: a write is one request, and is never sent twice by this layer. Its failure says whether it may have been
+//! applied ([`Error::fate`]).
+
+use crate::attributes::{self, Attributes};
+use crate::clock::Offset;
+use crate::connect::Connected;
+use crate::error::{self, Context, Error, Result};
+use crate::expression;
+use crate::meter::{Event, Meter};
+use crate::partition_key;
+use crate::wire::Wire;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ConsumedCapacity, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
+};
+use std::future::Future;
+use std::sync::Arc;
+use tollgate_core::take::Moment;
+use tollgate_core::{Clock, Item, Key, Write};
+
+/// What became of a write whose answer arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// Its condition held; this is the item afterwards.
+    Applied(Item),
+    /// Its condition did not hold and nothing was written; this is the item that was found.
+    Refused(Option<Item>),
+}
+
+/// One table, or something with the same semantics.
+pub trait Store: Send + Sync {
+    /// The time now as the store would tell it, and whether that is known.
+    fn moment(&self) -> Moment;
+
+    /// Who counts.
+    fn meter(&self) -> &dyn Meter;
+
+    /// Reads the item of `key`, strongly consistent.
+    fn read(&self, key: &Key) -> impl Future<Output = Result<Option<Item>>> + Send;
+
+    /// Writes the item of `key` if the condition holds, atomically.
+    fn write(&self, key: &Key, write: &Write) -> impl Future<Output = Result<Written>> + Send;
+}
+
+/// A DynamoDB table.
+#[derive(Debug, Clone)]
+pub struct DynamoStore {
+    client: Client,
+    table: String,
+    endpoint: String,
+    clock: Arc<dyn Clock>,
+    offset: Arc<Offset>,
+    meter: Arc<dyn Meter>,
+}
+
+impl DynamoStore {
+    /// A store on `table`, reached as `config` says. Retries of the SDK must be off, as [`connect`](crate::connect())
+    /// sets them.
+    #[must_use]
+    pub fn new(config: &Connected, table: &str, clock: Arc<dyn Clock>, meter: Arc<dyn Meter>) -> Self {
+        Self::on(config, table, clock, Offset::default(), meter)
+    }
+
+    /// A store whose `clock` counts as the table's, whatever the table's `Date` headers say. For a manual clock.
+    #[must_use]
+    pub fn with_trusted_clock(config: &Connected, table: &str, clock: Arc<dyn Clock>, meter: Arc<dyn Meter>) -> Self {
+        Self::on(config, table, clock, Offset::trusted(), meter)
+    }
+
+    fn on(config: &Connected, table: &str, clock: Arc<dyn Clock>, offset: Offset, meter: Arc<dyn Meter>) -> Self {
+        let offset = Arc::new(offset);
+        let wire = Wire { clock: clock.clone(), offset: offset.clone(), meter: meter.clone() };
+        let client = Client::from_conf(aws_sdk_dynamodb::config::Builder::from(&config.sdk).interceptor(wire).build());
+        Self { client, table: table.to_owned(), endpoint: config.endpoint.clone(), clock, offset, meter }
+    }
+
+    /// Opens the connection and learns the clock offset before the first decision: one read of a key that nobody has.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the table from being read; the store stays usable.
+    pub async fn warm_up(&self) -> Result<()> {
+        self.get("1/warm-up").await.map(|_| ())
+    }
+
+    /// The raw attributes of a key's item, strongly consistent.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the table from being read.
+    pub async fn attributes(&self, key: &Key) -> Result<Option<Attributes>> {
+        self.get(&partition_key::of(key)).await
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    fn context(&self, action: &'static str) -> Context<'_> {
+        Context { action, table: &self.table, endpoint: &self.endpoint }
+    }
+
+    async fn get(&self, pk: &str) -> Result<Option<Attributes>> {
+        let request = self.client.get_item().table_name(&self.table).consistent_read(true);
+        let request = request.key(partition_key::ATTRIBUTE, AttributeValue::S(pk.to_owned()));
+        let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let output = request.send().await;
+        let output = output.map_err(|e| error::classify(&e, self.context("dynamodb:GetItem")))?;
+        self.meter.record(Event::ReadUnits(units(output.consumed_capacity())));
+        Ok(output.item)
+    }
+
+    fn refused(&self, error: UpdateItemError) -> Result<Written> {
+        let found = match error {
+            UpdateItemError::ConditionalCheckFailedException(failed) => failed.item,
+            other => return Err(Error::Ambiguous(other.to_string())),
+        };
+        self.meter.record(Event::WriteUnits(attributes::write_units(found.as_ref())));
+        Ok(Written::Refused(found.as_ref().map(attributes::to_item).transpose()?))
+    }
+}
+
+/// Capacity units of a reply, rounded up; a reply that does not say counts as 1.
+fn units(consumed: Option<&ConsumedCapacity>) -> u64 {
+    let units = consumed.and_then(ConsumedCapacity::capacity_units).unwrap_or(1.0).ceil();
+    // An item is at most 400 KB, so units are small and positive.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let units = units as u64;
+    units
+}
+
+impl Store for DynamoStore {
+    fn moment(&self) -> Moment {
+        Moment { now: self.offset.correct(self.clock.now()), clock_agrees: self.offset.is_known() }
+    }
+
+    fn meter(&self) -> &dyn Meter {
+        &*self.meter
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Item>> {
+        Ok(self.attributes(key).await?.as_ref().map(attributes::to_item).transpose()?)
+    }
+
+    async fn write(&self, key: &Key, write: &Write) -> Result<Written> {
+        let rendered = expression::render(write);
+        let request = self.client.update_item().table_name(&self.table);
+        let request = request
+            .key(partition_key::ATTRIBUTE, AttributeValue::S(partition_key::of(key)))
+            .condition_expression(rendered.condition)
+            .update_expression(rendered.update)
+            .set_expression_attribute_names(Some(rendered.names))
+            .set_expression_attribute_values(Some(rendered.values))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        match request.send().await {
+            Ok(output) => {
+                self.meter.record(Event::WriteUnits(units(output.consumed_capacity())));
+                let item = output.attributes.as_ref().map(attributes::to_item).transpose()?;
+                Ok(Written::Applied(item.unwrap_or_default()))
+            }
+            Err(failed) if is_refusal(&failed) => self.refused(failed.into_service_error()),
+            Err(failed) => Err(error::classify(&failed, self.context("dynamodb:UpdateItem"))),
+        }
+    }
+}
+
+fn is_refusal<R>(error: &aws_sdk_dynamodb::error::SdkError<UpdateItemError, R>) -> bool {
+    error.as_service_error().is_some_and(UpdateItemError::is_conditional_check_failed_exception)
+}

@@ -1,0 +1,192 @@
+//! From names and values to what the core decides on. Invariant: all that ends up on one key goes into one
+//! [`Charges`], whose horizon covers every limit of the policy that can share the item, charged now or not.
+
+use crate::error::{Error, Result};
+use crate::limit::{KeyPart, Limit};
+use crate::policy::Policy;
+use crate::route::RouteCharge;
+use tollgate_core::{Charge, Charges, Key, LimitName};
+
+/// A cost on a limit, with the dimensions of its key given by the caller.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The limit's name.
+    pub limit: &'a str,
+    /// Dimensions and values, in any order. Of alternatives (`user ?? client_ip`) several may be given; the one that
+    /// the limit names first counts.
+    pub key: &'a [(&'a str, &'a str)],
+    /// The caller's plan; `None` is the policy's default.
+    pub plan: Option<&'a str>,
+    /// Tokens to take; 0 observes.
+    pub cost: u64,
+}
+
+/// How the key of one charge came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResolvedKey {
+    /// Every entry of the key has a value.
+    Found {
+        /// The dimension that gave the value of each entry, in the order of the limit's key.
+        dimensions: Vec<String>,
+        /// The key.
+        key: Key,
+    },
+    /// No alternative of this entry of the limit's key has a value.
+    Missing(KeyPart),
+}
+
+/// One charge of a route, resolved for one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResolvedCharge {
+    /// Which limit.
+    pub limit: LimitName,
+    /// Tokens to take.
+    pub cost: u64,
+    /// Who is charged.
+    pub key: ResolvedKey,
+}
+
+/// The charges of a route, resolved for one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resolution {
+    /// Each charge, in the order given.
+    pub resolved: Vec<ResolvedCharge>,
+    /// Those whose key was found, grouped by key in order of first appearance.
+    pub charges: Vec<Charges>,
+}
+
+impl Resolution {
+    /// The charges whose key is missing an entry, with that entry.
+    pub fn missing(&self) -> impl Iterator<Item = (&LimitName, &KeyPart)> {
+        self.resolved.iter().filter_map(|charge| match &charge.key {
+            ResolvedKey::Missing(part) => Some((&charge.limit, part)),
+            ResolvedKey::Found { .. } => None,
+        })
+    }
+}
+
+impl Policy {
+    /// The charges of one decision, grouped by key in order of first appearance.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownLimit`], [`Error::UnknownPlan`], [`Error::MissingDimension`], [`Error::SurplusDimension`],
+    /// [`Error::EmptyDimension`], or [`Error::Core`] for a dimension given twice, a key over 2 KB, a cost out of range,
+    /// a limit charged twice on one key, or no charge at all.
+    pub fn charges(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Charges>> {
+        let mut grouped = Grouped::default();
+        for wanted in wanted {
+            let limit = self.limit(wanted.limit)?;
+            let plan = self.plans().resolve(wanted.plan)?;
+            let key = given_key(limit, wanted.key)?;
+            grouped.add(key, self.charge(limit, plan, wanted.cost));
+        }
+        if grouped.0.is_empty() {
+            return Err(tollgate_core::Error::NoCharges.into());
+        }
+        grouped.finish(self)
+    }
+
+    /// Resolves the charges of a route, or any others, for one request: `lookup` gives the value of a dimension, or
+    /// `None` (an empty value counts as none). A missing dimension is not an error: see [`ResolvedKey::Missing`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::charges`], without those about missing, surplus and empty dimensions.
+    pub fn resolve(
+        &self,
+        charges: &[RouteCharge],
+        lookup: impl Fn(&str) -> Option<String>,
+        plan: Option<&str>,
+    ) -> Result<Resolution> {
+        let plan = self.plans().resolve(plan)?;
+        let mut grouped = Grouped::default();
+        let mut resolved = Vec::with_capacity(charges.len());
+        for RouteCharge { limit, cost } in charges {
+            let limit = self.limit(limit.as_str())?;
+            let key = looked_up_key(limit, &lookup)?;
+            if let ResolvedKey::Found { key, .. } = &key {
+                grouped.add(key.clone(), self.charge(limit, plan, *cost));
+            }
+            resolved.push(ResolvedCharge { limit: limit.name.clone(), cost: *cost, key });
+        }
+        Ok(Resolution { resolved, charges: grouped.finish(self)? })
+    }
+
+    /// The longest memory of all limits whose key can resolve to the dimensions of `key`, in seconds: their state
+    /// shares the item.
+    fn shared_horizon(&self, key: &Key) -> u64 {
+        let dimensions: Vec<&str> = key.dimensions().map(|(name, _)| name).collect();
+        let sharing = self.limits().iter().filter(|limit| limit.can_resolve_to(dimensions.iter().copied()));
+        sharing.map(Limit::horizon_secs).max().unwrap_or(0)
+    }
+
+    fn charge(&self, limit: &Limit, plan: Option<&str>, cost: u64) -> Charge {
+        let terms = limit.terms(plan, self.revision());
+        Charge { limit: limit.name.clone(), terms, on_change: limit.on_change, cost }
+    }
+}
+
+/// Charges by key, in order of first appearance.
+#[derive(Default)]
+struct Grouped(Vec<(Key, Vec<Charge>)>);
+
+impl Grouped {
+    fn add(&mut self, key: Key, charge: Charge) {
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, charges)) => charges.push(charge),
+            None => self.0.push((key, vec![charge])),
+        }
+    }
+
+    fn finish(self, policy: &Policy) -> Result<Vec<Charges>> {
+        let build = |(key, charges): (Key, Vec<Charge>)| {
+            let horizon = policy.shared_horizon(&key);
+            Ok(Charges::new(key, charges)?.with_horizon(horizon))
+        };
+        self.0.into_iter().map(build).collect()
+    }
+}
+
+fn given_key(limit: &Limit, given: &[(&str, &str)]) -> Result<Key> {
+    let (name, wants) = (|| limit.name.to_string(), || limit.wants());
+    for (i, &(dimension, value)) in given.iter().enumerate() {
+        let shown = || dimension.to_owned();
+        if !limit.key.iter().any(|part| part.has(dimension)) {
+            return Err(Error::SurplusDimension { limit: name(), dimension: shown(), wants: wants() });
+        }
+        if value.is_empty() {
+            return Err(Error::EmptyDimension { limit: name(), dimension: shown(), wants: wants() });
+        }
+        if given.iter().take(i).any(|(earlier, _)| *earlier == dimension) {
+            return Err(tollgate_core::Error::DuplicateDimension(shown()).into());
+        }
+    }
+    let value = |dimension: &str| given.iter().find(|(name, _)| *name == dimension).map(|(_, value)| *value);
+    let mut key = Vec::with_capacity(limit.key.len());
+    for part in &limit.key {
+        let found = part.alternatives().find_map(|dimension| Some((dimension, value(dimension)?)));
+        key.push(found.ok_or_else(|| Error::MissingDimension {
+            limit: name(),
+            wanted: part.to_string(),
+            wants: wants(),
+        })?);
+    }
+    Ok(Key::new(key)?)
+}
+
+fn looked_up_key(limit: &Limit, lookup: &impl Fn(&str) -> Option<String>) -> Result<ResolvedKey> {
+    let value = |dimension: &str| lookup(dimension).filter(|value| !value.is_empty());
+    let mut pairs = Vec::with_capacity(limit.key.len());
+    for part in &limit.key {
+        match part.alternatives().find_map(|dimension| Some((dimension.to_owned(), value(dimension)?))) {
+            Some(pair) => pairs.push(pair),
+            None => return Ok(ResolvedKey::Missing(part.clone())),
+        }
+    }
+    let dimensions = pairs.iter().map(|(dimension, _)| dimension.clone()).collect();
+    Ok(ResolvedKey::Found { dimensions, key: Key::new(pairs)? })
+}

@@ -1,0 +1,72 @@
+//! The keys of every table of the policy file. Invariant: the decoder, the JSON Schema and the reference in the crate
+//! docs know the same keys; a test compares the first two by this list.
+
+/// The keys of one kind of table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyList {
+    /// The kind of table, as in `$defs` of the JSON Schema; `policy` is the file itself.
+    pub table: &'static str,
+    /// Its keys.
+    pub keys: &'static [&'static str],
+    /// Keys of the format that this version refuses, and what to do about them.
+    pub(crate) later: &'static [(&'static str, &'static str)],
+}
+
+/// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
+pub const KEYS: &[KeyList] = &[POLICY, BODY, CLIENT_IP, PLANS, LIMIT, FIGURES, ROUTE, CHARGE, EXEMPTION];
+
+pub(super) const POLICY: KeyList = KeyList {
+    table: "policy",
+    keys: &["version", "revision", "identity", "plans", "limits", "routes", "exempt"],
+    later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
+};
+
+pub(super) const BODY: KeyList = KeyList {
+    table: "body",
+    keys: &["body"],
+    later: &[("fold", "remove `fold`; values are counted as they are sent")],
+};
+
+pub(super) const CLIENT_IP: KeyList =
+    KeyList { table: "client_ip", keys: &["trusted_hops", "trusted_proxies", "ipv6_prefix"], later: &[] };
+
+pub(super) const PLANS: KeyList = KeyList { table: "plans", keys: &["names", "default"], later: &[] };
+
+pub(super) const LIMIT: KeyList = KeyList {
+    table: "limit",
+    keys: &[
+        "key",
+        "algorithm",
+        "rate",
+        "burst",
+        "plans",
+        "message",
+        "upgrade_url",
+        "on_change",
+        "own_item",
+        "mode",
+        "on_store_failure",
+    ],
+    later: &[
+        ("count", "remove `count`; every call is counted"),
+        ("zone", "remove `zone`; a token bucket has no calendar"),
+        ("headers", "remove `headers`; answers name the limit and its figures"),
+        ("atomic", "remove `atomic`; charge limits with one key on a route"),
+    ],
+};
+
+pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", "burst"], later: &[] };
+
+pub(super) const ROUTE: KeyList = KeyList {
+    table: "route",
+    keys: &["match", "charge", "on_store_failure"],
+    later: &[
+        ("step_up", "remove `step_up`, and ask for a fresh second factor in the application"),
+        ("atomic", "remove `atomic`; charge limits with one key on a route"),
+    ],
+};
+
+pub(super) const CHARGE: KeyList = KeyList { table: "charge", keys: &["limit", "cost"], later: &[] };
+
+pub(super) const EXEMPTION: KeyList = KeyList { table: "exemption", keys: &["match", "why"], later: &[] };

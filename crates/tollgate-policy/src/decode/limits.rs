@@ -1,0 +1,277 @@
+//! `[limits.NAME]`: keys, figures and messages.
+
+use super::fields::{self, Fields, Node};
+use super::keys;
+use crate::limit::{Figures, KeyPart, Limit, StoreFailure};
+use crate::message::{Message, Messages};
+use crate::policy::Plans;
+use crate::rate::{self, Rate};
+use crate::report::{Report, Span};
+use crate::suggest;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tollgate_core::{LimitName, OnChange, TokenBucket};
+
+/// Most entries of a key, and most alternatives of an entry.
+const MAX_KEY: usize = 4;
+
+const KEY_EXAMPLE: &str = "[\"user\"]";
+const RATE_EXAMPLE: &str = "\"50/h\"";
+
+/// What the rest of the file declares.
+pub(super) struct Scope<'a> {
+    pub(super) dimensions: BTreeSet<&'a str>,
+    pub(super) plans: &'a Plans,
+}
+
+/// A limit that is declared, and its value unless something is wrong with it.
+pub(super) struct LimitEntry {
+    pub(super) name: String,
+    pub(super) at: Span,
+    pub(super) limit: Option<Limit>,
+}
+
+pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, scope: &Scope<'_>) -> Vec<LimitEntry> {
+    let Some(table) = node.and_then(|node| fields::table(report, node, "[limits]", "[limits.orders]")) else {
+        if node.is_none() {
+            report.warning(&(0..0), "the policy has no limits", "declare one, like [limits.orders]");
+        }
+        return Vec::new();
+    };
+    let decode = |(key, node): fields::Entry<'_>| {
+        let name: &str = key.get_ref();
+        let valid = LimitName::new(name).map_err(|error| {
+            report.error(&key.span(), error.to_string(), "rename it, like [limits.tenant-orders]");
+        });
+        let limit = limit(report, node, valid.ok(), &format!("[limits.{name}]"), scope);
+        LimitEntry { name: name.to_owned(), at: key.span(), limit }
+    };
+    fields::entries(table).into_iter().map(decode).collect()
+}
+
+fn limit(
+    report: &mut Report<'_>,
+    node: Node<'_>,
+    name: Option<LimitName>,
+    what: &str,
+    scope: &Scope<'_>,
+) -> Option<Limit> {
+    let fields = Fields::open(report, node, what, &keys::LIMIT)?;
+    let key = fields
+        .required(report, "key", &format!("say who is counted: `key = {KEY_EXAMPLE}`"))
+        .and_then(|node| key(report, node, scope));
+    // The figures of another algorithm follow other rules; what this one would say about them is noise.
+    let (base, by_plan) = match algorithm(report, &fields) {
+        Some(()) => (figures(report, &fields), by_plan(report, fields.get("plans"), scope.plans)),
+        None => (None, None),
+    };
+    refuse_later(report, &fields);
+    let on_change = match fields.get("on_change") {
+        Some(node) => fields::word(
+            report,
+            node,
+            "on_change",
+            &[("proportional", OnChange::Proportional), ("reset", OnChange::Reset), ("keep", OnChange::Keep)],
+        ),
+        None => Some(OnChange::default()),
+    };
+    let messages = fields.get("message").map(|node| messages(report, node));
+    let upgrade_url = fields.get("upgrade_url").map(|node| upgrade_url(report, node));
+    let on_store_failure = fields.get("on_store_failure").map(|node| store_failure(report, node));
+    Some(Limit {
+        name: name?,
+        key: key?,
+        base: base?,
+        by_plan: by_plan?,
+        on_change: on_change?,
+        messages: transpose(messages)?,
+        upgrade_url: transpose(upgrade_url)?,
+        on_store_failure: transpose(on_store_failure)?,
+    })
+}
+
+/// A value that is not there is fine; one that is wrong is not.
+fn transpose<T>(value: Option<Option<T>>) -> Option<Option<T>> {
+    match value {
+        Some(None) => None,
+        Some(value) => Some(value),
+        None => Some(None),
+    }
+}
+
+fn key(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> Option<Vec<KeyPart>> {
+    let list = fields::list(report, node, "key", KEY_EXAMPLE)?;
+    if list.is_empty() || list.len() > MAX_KEY {
+        let message = format!("a key has 1 to {MAX_KEY} entries, not {}", list.len());
+        report.error(
+            &node.span(),
+            message,
+            format!("name the dimensions that are counted together, like {KEY_EXAMPLE}"),
+        );
+        return None;
+    }
+    let mut seen = BTreeSet::new();
+    let parts: Vec<_> = list.iter().map(|node| key_part(report, node, scope, &mut seen)).collect();
+    parts.into_iter().collect()
+}
+
+fn key_part<'a>(
+    report: &mut Report<'_>,
+    node: Node<'a>,
+    scope: &Scope<'_>,
+    seen: &mut BTreeSet<&'a str>,
+) -> Option<KeyPart> {
+    let text = fields::text(report, node, "a key dimension", "\"user\"")?;
+    let alternatives: Vec<&str> = text.split("??").map(str::trim).collect();
+    let mut valid = alternatives.len() <= MAX_KEY;
+    if !valid {
+        let message = format!("{text:?} has {} alternatives; the most is {MAX_KEY}", alternatives.len());
+        report.error(&node.span(), message, "write it like \"user ?? client_ip\"");
+    }
+    for dimension in &alternatives {
+        if dimension.is_empty() {
+            let help = "write a dimension, or two with a fallback between them, like \"user ?? client_ip\"";
+            report.error(&node.span(), format!("{text:?} lacks a dimension"), help);
+            valid = false;
+        } else if !scope.dimensions.contains(dimension) {
+            let nearest = suggest::nearest(dimension, scope.dimensions.iter().copied());
+            let help = match nearest {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("declare it under [identity], like `{dimension} = \"claims.{dimension}\"`"),
+            };
+            report.absent(&node.span(), dimension, format!("key dimension `{dimension}` is not declared"), help);
+            valid = false;
+        } else if !seen.insert(dimension) {
+            let help = "name each dimension once in a key";
+            report.error(&node.span(), format!("key dimension `{dimension}` occurs twice"), help);
+            valid = false;
+        }
+    }
+    valid.then(|| KeyPart::new(alternatives.into_iter().map(str::to_owned).collect()))
+}
+
+fn algorithm(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<()> {
+    let later = ["fixed-window", "quota", "sliding-window", "sliding-log", "pacer"];
+    let Some(node) = fields.get("algorithm") else { return Some(()) };
+    if let Some(name) = node.get_ref().as_str().filter(|name| later.contains(name)) {
+        let help = "write `algorithm = \"token-bucket\"`, or remove the limit";
+        report.error(&node.span(), format!("algorithm `{name}` is not supported by this version"), help);
+        return None;
+    }
+    fields::word(report, node, "algorithm", &[("token-bucket", ())])
+}
+
+/// Refuses values of known keys that belong to parts which this version does not have.
+fn refuse_later(report: &mut Report<'_>, fields: &Fields<'_>) {
+    if let Some(node) = fields.get("own_item")
+        && fields::boolean(report, node, "own_item", "false") == Some(true)
+    {
+        let help = "write `own_item = false`: the limits of a key share one item";
+        report.error(&node.span(), "`own_item = true` is not supported by this version", help);
+    }
+    if let Some(node) = fields.get("mode")
+        && fields::word(report, node, "mode", &[("enforce", true), ("shadow", false)]) == Some(false)
+    {
+        let help = "write `mode = \"enforce\"`, or remove the limit from its routes";
+        report.error(&node.span(), "`mode = \"shadow\"` is not supported by this version", help);
+    }
+}
+
+/// `rate` and `burst` of a limit or of a plan's table.
+fn figures(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Figures> {
+    let rate = fields.required(report, "rate", &format!("say how much passes: `rate = {RATE_EXAMPLE}`"));
+    let rate = rate.and_then(|node| {
+        let text = fields::text(report, node, "rate", RATE_EXAMPLE)?;
+        let rate =
+            rate::parse(text).map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()?;
+        Some((node, text, rate))
+    });
+    let burst = fields.get("burst");
+    // A bucket's own bounds say what is wrong with 0 or a huge number; here it is only read.
+    let size = burst.map(|node| fields::integer(report, node, "burst", 1..=TokenBucket::MAX_TOKENS, "20"));
+    let (node, text, Rate { n, period_ns }) = rate?;
+    let size = transpose(size)?.unwrap_or(n);
+    let build = Figures::new(text, n, period_ns, size);
+    build
+        .map_err(|error| {
+            let of_rate = matches!(error, tollgate_core::Error::Figure { figure: "rate" | "period", .. });
+            let at = burst.filter(|_| !of_rate).unwrap_or(node).span();
+            let help = "write a rate like \"50/h\", \"100/min\" or \"5/15min\" and a burst like 20";
+            report.error(&at, error.to_string(), help);
+        })
+        .ok()
+}
+
+fn by_plan(report: &mut Report<'_>, node: Option<Node<'_>>, plans: &Plans) -> Option<BTreeMap<Arc<str>, Figures>> {
+    let mut by_plan = BTreeMap::new();
+    let Some(node) = node else { return Some(by_plan) };
+    let mut complete = true;
+    let example = "plans.pro = { rate = \"500/h\", burst = 100 }";
+    for (key, node) in fields::entries(fields::table(report, node, "plans", example)?) {
+        let plan: &str = key.get_ref();
+        if !plans.names().any(|known| known == plan) {
+            let help = match suggest::nearest(plan, plans.names()) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("add it to the names of [plans], like `names = [\"{plan}\"]`"),
+            };
+            report.absent(&key.span(), plan, format!("plan `{plan}` is not declared"), help);
+        }
+        let fields = Fields::open(report, node, &format!("plan `{plan}`"), &keys::FIGURES);
+        match fields.and_then(|fields| figures(report, &fields)) {
+            Some(figures) => drop(by_plan.insert(Arc::from(plan), figures)),
+            None => complete = false,
+        }
+    }
+    complete.then_some(by_plan)
+}
+
+fn messages(report: &mut Report<'_>, node: Node<'_>) -> Option<Messages> {
+    if node.get_ref().is_str() {
+        return Some(Messages::new(vec![(Messages::ANY_LANGUAGE.to_owned(), message(report, node)?)]));
+    }
+    let example = "{ en = \"Try again in {retry_after}.\" }";
+    let table = fields::table(report, node, "message", example)?;
+    if table.is_empty() {
+        report.error(&node.span(), "message has no language", format!("write it like {example}"));
+        return None;
+    }
+    let by_language = fields::entries(table).into_iter().map(|(key, node)| {
+        let language: &str = key.get_ref();
+        // BCP 47: subtags of 1 to 8 letters and digits; the first is the language, 2 or 3 letters (or 4 to 8, rarely).
+        let subtag = |tag: &str| (1..=8).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric());
+        let first = language.split('-').next().unwrap_or_default();
+        let valid = language.split('-').all(subtag) && first.len() >= 2 && !first.bytes().any(|b| b.is_ascii_digit());
+        if !valid {
+            report.error(&key.span(), format!("{language:?} is not a language tag"), "write it like `en` or `pt-BR`");
+        }
+        Some((language.to_owned(), message(report, node)?)).filter(|_| valid)
+    });
+    by_language.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>().map(Messages::new)
+}
+
+fn message(report: &mut Report<'_>, node: Node<'_>) -> Option<Message> {
+    let text = fields::text(report, node, "a message", "\"Try again in {retry_after}.\"")?;
+    Message::parse(text).map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()
+}
+
+fn upgrade_url(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {
+    let url = fields::text(report, node, "upgrade_url", "\"/billing\"")?;
+    let starts = ["/", "https://", "http://"].iter().any(|start| url.starts_with(start));
+    if !starts || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        let help = "write a path or a URL without blanks, like \"/billing\" or \"https://example.com/billing\"";
+        report.error(&node.span(), format!("upgrade_url {url:?} is neither a path nor an http(s) URL"), help);
+        return None;
+    }
+    Some(url.to_owned())
+}
+
+/// `on_store_failure` of a limit or a route.
+pub(super) fn store_failure(report: &mut Report<'_>, node: Node<'_>) -> Option<StoreFailure> {
+    if node.get_ref().as_str() == Some("local") {
+        let help = "write `on_store_failure = \"open\"` or `\"closed\"`";
+        report.error(&node.span(), "`on_store_failure = \"local\"` is not supported by this version", help);
+        return None;
+    }
+    let words = [("open", StoreFailure::Open), ("closed", StoreFailure::Closed)];
+    fields::word(report, node, "on_store_failure", &words)
+}

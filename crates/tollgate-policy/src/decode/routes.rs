@@ -1,0 +1,179 @@
+//! `[[routes]]` and `[[exempt]]`: which requests are charged what.
+
+use super::fields::{self, Fields, Node};
+use super::keys;
+use super::limits::{LimitEntry, store_failure};
+use crate::identity::{Identity, Source};
+use crate::limit::{KeyPart, Limit};
+use crate::pattern::Pattern;
+use crate::report::{Report, Span};
+use crate::route::{Exemption, Route, RouteCharge};
+use crate::suggest;
+use tollgate_core::{LimitName, TokenBucket};
+
+const MATCH_EXAMPLE: &str = "\"POST /api/orders\"";
+const CHARGE_EXAMPLE: &str = "[\"orders\"]";
+
+/// What the rest of the file declares.
+pub(super) struct Scope<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) limits: &'a [LimitEntry],
+}
+
+/// A route or an exemption, and where its `match` is.
+pub(super) struct Matched<T> {
+    pub(super) at: Span,
+    pub(super) value: T,
+}
+
+pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, scope: &Scope<'_>) -> Vec<Matched<Route>> {
+    let Some(list) = node.and_then(|node| fields::list(report, node, "routes", "[[routes]]")) else {
+        return Vec::new();
+    };
+    list.iter().filter_map(|node| route(report, node, scope)).collect()
+}
+
+pub(super) fn exemptions(report: &mut Report<'_>, node: Option<Node<'_>>) -> Vec<Matched<Exemption>> {
+    let Some(list) = node.and_then(|node| fields::list(report, node, "exempt", "[[exempt]]")) else {
+        return Vec::new();
+    };
+    list.iter().filter_map(|node| exemption(report, node)).collect()
+}
+
+fn route(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> Option<Matched<Route>> {
+    let fields = Fields::open(report, node, "[[routes]]", &keys::ROUTE)?;
+    let pattern = pattern(report, &fields);
+    let help = format!("name the limits that a request is charged on: `charge = {CHARGE_EXAMPLE}`");
+    let charges = fields.required(report, "charge", &help);
+    let charges = charges.and_then(|node| charges_of(report, node, scope, pattern.as_ref().map(|(_, p)| p)));
+    let on_store_failure = fields.get("on_store_failure").and_then(|node| store_failure(report, node));
+    let (at, pattern) = pattern?;
+    Some(Matched { at, value: Route { pattern, charges: charges?, on_store_failure } })
+}
+
+fn exemption(report: &mut Report<'_>, node: Node<'_>) -> Option<Matched<Exemption>> {
+    let fields = Fields::open(report, node, "[[exempt]]", &keys::EXEMPTION)?;
+    let pattern = pattern(report, &fields);
+    let help = "say why, for whoever reads this next: `why = \"a rate-limited health check lies\"`";
+    let why = fields.required(report, "why", help).and_then(|node| {
+        let why = fields::text(report, node, "why", "\"a rate-limited health check lies\"")?;
+        if why.trim().is_empty() {
+            report.error(&node.span(), "`why` is empty", help);
+            return None;
+        }
+        Some(why.to_owned())
+    });
+    let (at, pattern) = pattern?;
+    Some(Matched { at, value: Exemption { pattern, why: why? } })
+}
+
+fn pattern(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<(Span, Pattern)> {
+    let node = fields.required(report, "match", &format!("say which requests: `match = {MATCH_EXAMPLE}`"))?;
+    let text = fields::text(report, node, "match", MATCH_EXAMPLE)?;
+    let pattern = Pattern::parse(text).map_err(|problem| report.error(&node.span(), problem.message, problem.help));
+    Some((node.span(), pattern.ok()?))
+}
+
+fn charges_of(
+    report: &mut Report<'_>,
+    node: Node<'_>,
+    scope: &Scope<'_>,
+    pattern: Option<&Pattern>,
+) -> Option<Vec<RouteCharge>> {
+    let list = fields::list(report, node, "charge", CHARGE_EXAMPLE)?;
+    if list.is_empty() {
+        let help = format!("write `charge = {CHARGE_EXAMPLE}`, or use [[exempt]] for requests that are never counted");
+        report.error(&node.span(), "`charge` is empty", help);
+        return None;
+    }
+    let mut charges: Vec<RouteCharge> = Vec::with_capacity(list.len());
+    let mut first: Option<&Limit> = None;
+    let mut complete = true;
+    for node in list.iter() {
+        let Some((charge, limit)) = charge(report, node, scope) else {
+            complete = false;
+            continue;
+        };
+        if charges.iter().any(|earlier| earlier.limit == charge.limit) {
+            let message = format!("limit `{}` is charged twice on this route", charge.limit);
+            report.error(&node.span(), message, "add the costs up in one charge");
+        }
+        charges.push(charge);
+        let Some(limit) = limit else { continue };
+        if let Some(pattern) = pattern {
+            check_params(report, &node.span(), scope.identity, limit, pattern);
+        }
+        check_same_key(report, &node.span(), first.get_or_insert(limit), limit);
+    }
+    complete.then_some(charges)
+}
+
+/// A charge, and its limit unless something is wrong with that.
+fn charge<'a>(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'a>) -> Option<(RouteCharge, Option<&'a Limit>)> {
+    let (name_node, cost_node) = if node.get_ref().is_str() {
+        (node, None)
+    } else {
+        let fields = Fields::open(report, node, "a charge", &keys::CHARGE)?;
+        (fields.required(report, "limit", "name the limit: `{ limit = \"units\", cost = 5 }`")?, fields.get("cost"))
+    };
+    let name = fields::text(report, name_node, "limit", "\"orders\"")?;
+    let cost = match cost_node {
+        Some(node) => fields::integer(report, node, "cost", 1..=TokenBucket::MAX_TOKENS, "5")?,
+        None => 1,
+    };
+    let Some(entry) = scope.limits.iter().find(|entry| entry.name == name) else {
+        let help = suggest::help(name, "limit", scope.limits.iter().map(|entry| entry.name.as_str()));
+        report.absent(&name_node.span(), name, format!("there is no limit `{name}`"), help);
+        return None;
+    };
+    let limit = entry.limit.as_ref();
+    if let Some(limit) = limit {
+        check_cost(report, &cost_node.unwrap_or(node).span(), limit, cost);
+    }
+    Some((RouteCharge::new(LimitName::new(name).ok()?, cost), limit))
+}
+
+fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
+    let tight = limit.all_figures().map(|(plan, figures)| (plan, figures.bucket().burst()));
+    let Some((plan, burst)) = tight.min_by_key(|(_, burst)| *burst).filter(|(_, burst)| *burst < cost) else { return };
+    let plan = plan.map(|plan| format!(" on plan `{plan}`")).unwrap_or_default();
+    let message = format!("cost {cost} never fits limit `{}`: its burst is {burst}{plan}", limit.name);
+    report.error(at, message, format!("lower the cost to at most {burst}, or raise the burst"));
+}
+
+/// An entry of a key that only path parameters can give needs one of them in the pattern.
+fn check_params(report: &mut Report<'_>, at: &Span, identity: &Identity, limit: &Limit, pattern: &Pattern) {
+    let lacking = |dimension: &str| match identity.source(dimension) {
+        Some(Source::Path(param)) if !pattern.params().any(|known| known == param) => Some(param.clone()),
+        _ => None,
+    };
+    for part in &limit.key {
+        let params: Vec<Option<String>> = part.alternatives().map(lacking).collect();
+        if let Some(Some(param)) = params.iter().find(|param| params.iter().all(Option::is_some) && param.is_some()) {
+            let message = format!("limit `{}` is counted by `{part}`, but the path has no {{{param}}}", limit.name);
+            report.error(
+                at,
+                message,
+                format!("put {{{param}}} into the path of `match`, like \"GET /orders/{{{param}}}\""),
+            );
+        }
+    }
+}
+
+fn check_same_key(report: &mut Report<'_>, at: &Span, first: &Limit, limit: &Limit) {
+    let sorted = |limit: &Limit| {
+        let mut parts: Vec<KeyPart> = limit.key.clone();
+        parts.sort();
+        parts
+    };
+    if sorted(first) != sorted(limit) {
+        let message = format!(
+            "`{}` is counted by {}, `{}` by {}: several keys on one route are not supported by this version",
+            first.name,
+            first.wants(),
+            limit.name,
+            limit.wants()
+        );
+        report.error(at, message, "keep the limits of one key on this route, or give them the same key");
+    }
+}

@@ -1,0 +1,78 @@
+//! What a caller of a policy can get wrong; each message says what to give instead and none contains a key's value,
+//! since values can be personal.
+
+use crate::diagnostic::Diagnostics;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A policy that cannot be used, or a charge that does not fit it. A denial is never an error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be read.
+    #[error("cannot read the policy file {path}: {source}; check the path and its permissions")]
+    Read {
+        /// The path as it was given.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file has mistakes.
+    #[error("{}", diagnostics.render(path).trim_end())]
+    Invalid {
+        /// The path as it was given.
+        path: String,
+        /// All mistakes, and warnings.
+        diagnostics: Diagnostics,
+    },
+    /// A limit that the policy does not have.
+    #[error("unknown limit {limit:?}: {help}")]
+    UnknownLimit {
+        /// The name that was given.
+        limit: String,
+        /// The nearest limit, or all of them.
+        help: String,
+    },
+    /// A plan that the policy does not have.
+    #[error("unknown plan {plan:?}: {help}")]
+    UnknownPlan {
+        /// The name that was given.
+        plan: String,
+        /// The nearest plan, or all of them.
+        help: String,
+    },
+    /// No dimension was given for an entry of a limit's key.
+    #[error("limit {limit:?} needs a value for `{wanted}`; its key is: {wants}")]
+    MissingDimension {
+        /// Which limit.
+        limit: String,
+        /// The entry of its key, with its alternatives.
+        wanted: String,
+        /// Its whole key.
+        wants: String,
+    },
+    /// A dimension was given that the limit's key does not have.
+    #[error("limit {limit:?} is not counted by {dimension:?}; its key is: {wants}")]
+    SurplusDimension {
+        /// Which limit.
+        limit: String,
+        /// The dimension's name.
+        dimension: String,
+        /// The limit's whole key.
+        wants: String,
+    },
+    /// A dimension was given without a value.
+    #[error("key dimension {dimension:?} of limit {limit:?} is empty; give it a value; the key is: {wants}")]
+    EmptyDimension {
+        /// Which limit.
+        limit: String,
+        /// The dimension's name.
+        dimension: String,
+        /// The limit's whole key.
+        wants: String,
+    },
+    /// The key, a cost or the combination of charges is outside what a decision can be.
+    #[error(transparent)]
+    Core(#[from] tollgate_core::Error),
+}

@@ -1,0 +1,178 @@
+//! Where the value of each key dimension comes from. Invariant: the built-in dimensions always have a source, and every
+//! other one is declared.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Where the value of a dimension comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// `claims.NAME`: a claim of the caller's verified token.
+    Claim(String),
+    /// `header.NAME`: a request header; the name is in lower case.
+    Header(String),
+    /// `query.NAME`: a parameter of the query string.
+    Query(String),
+    /// `path.NAME`: a parameter of the route's path, as in `/orders/{id}`.
+    Path(String),
+    /// `{ body = "NAME" }`: a top-level field of a JSON or form body.
+    Body(String),
+    /// `context.NAME`: a field of the gateway's request context.
+    Context(String),
+    /// `api_key`: the API key that the gateway accepted.
+    ApiKey,
+    /// A table with `trusted_hops` or `trusted_proxies`: the client's address.
+    ClientIp(ClientIp),
+}
+
+/// How the client's address is found and counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientIp {
+    /// Whose entries in `X-Forwarded-For` are believed.
+    pub trust: Trust,
+    /// IPv6 addresses with the same first `ipv6_prefix` bits, 1 to 128, are one client.
+    pub ipv6_prefix: u8,
+}
+
+impl ClientIp {
+    /// Bits of an IPv6 address that one subscriber usually gets: 64.
+    pub const DEFAULT_IPV6_PREFIX: u8 = 64;
+}
+
+impl Default for ClientIp {
+    fn default() -> Self {
+        Self { trust: Trust::Hops(0), ipv6_prefix: Self::DEFAULT_IPV6_PREFIX }
+    }
+}
+
+/// Whose entries in a forwarding header are believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trust {
+    /// That many proxies before the gateway append to the header, 0 to 16; 0 trusts the gateway's own source address only.
+    Hops(u8),
+    /// Proxies with these addresses.
+    Proxies(Vec<Cidr>),
+}
+
+/// A block of addresses, like `10.0.0.0/8`. No bit is set beyond the prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cidr {
+    addr: IpAddr,
+    prefix: u8,
+}
+
+impl Cidr {
+    /// Parses `ADDRESS/PREFIX`; `None` if it is not that, the prefix is too long, or bits are set beyond it.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (addr, prefix) = text.split_once('/')?;
+        let addr: IpAddr = addr.parse().ok()?;
+        let prefix = prefix.bytes().all(|b| b.is_ascii_digit()).then(|| prefix.parse().ok())??;
+        let cidr = Self { addr, prefix };
+        (prefix <= cidr.width() && cidr.host_bits(addr) == Some(0)).then_some(cidr)
+    }
+
+    /// First address of the block.
+    #[must_use]
+    pub fn addr(&self) -> IpAddr {
+        self.addr
+    }
+
+    /// Length of the prefix in bits: 0 to 32 for IPv4, 0 to 128 for IPv6.
+    #[must_use]
+    pub fn prefix(&self) -> u8 {
+        self.prefix
+    }
+
+    /// Whether `ip` lies in the block. IPv4 and IPv6 never match each other.
+    #[must_use]
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        let network = |ip| Some(bits(ip) ^ self.host_bits(ip)?);
+        self.addr.is_ipv4() == ip.is_ipv4() && network(ip) == network(self.addr)
+    }
+
+    fn width(&self) -> u8 {
+        if self.addr.is_ipv4() { 32 } else { 128 }
+    }
+
+    /// The bits of `ip` beyond the prefix.
+    fn host_bits(&self, ip: IpAddr) -> Option<u128> {
+        let free = u32::from(self.width().checked_sub(self.prefix)?);
+        // A shift by 128 is no shift: then every bit is free.
+        Some(bits(ip) & !u128::MAX.checked_shl(free).unwrap_or(0))
+    }
+}
+
+fn bits(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+/// The sources of all dimensions, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity(BTreeMap<String, Source>);
+
+impl Identity {
+    pub(crate) fn declare(&mut self, dimension: &str, source: Source) {
+        self.0.insert(dimension.to_owned(), source);
+    }
+
+    /// Where the value of a dimension comes from; `None` if the policy does not know it.
+    #[must_use]
+    pub fn source(&self, dimension: &str) -> Option<&Source> {
+        self.0.get(dimension)
+    }
+
+    /// All dimensions, sorted by name.
+    pub fn dimensions(&self) -> impl Iterator<Item = (&str, &Source)> + Clone {
+        self.0.iter().map(|(name, source)| (name.as_str(), source))
+    }
+
+    /// How the client's address is found.
+    #[must_use]
+    pub fn client_ip(&self) -> ClientIp {
+        match self.source("client_ip") {
+            Some(Source::ClientIp(client_ip)) => client_ip.clone(),
+            _ => ClientIp::default(),
+        }
+    }
+}
+
+impl Default for Identity {
+    fn default() -> Self {
+        let claim = |name: &str| Source::Claim(name.to_owned());
+        let built_in = [
+            ("user", claim("sub")),
+            ("tenant", claim("tenant")),
+            ("plan", claim("plan")),
+            ("api_key", Source::ApiKey),
+            ("client_ip", Source::ClientIp(ClientIp::default())),
+        ];
+        Self(built_in.into_iter().map(|(name, source)| (name.to_owned(), source)).collect())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::Cidr;
+
+    #[test]
+    fn blocks_contain_their_addresses_and_no_others() {
+        let holds = |block: &str, ip: &str| Cidr::parse(block).expect(block).contains(ip.parse().expect(ip));
+        assert!(holds("10.0.0.0/8", "10.255.0.1"));
+        assert!(!holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("0.0.0.0/0", "203.0.113.9"));
+        assert!(holds("::/0", "2001:db8::1"));
+        assert!(holds("2001:db8::/32", "2001:db8:1::1"));
+        assert!(holds("192.0.2.7/32", "192.0.2.7"));
+        assert!(!holds("::/0", "203.0.113.9"));
+        for wrong in ["10.0.0.1/8", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/+8", "10.0.0.0/", "x/8", "::1/64", "::/129"] {
+            assert_eq!(Cidr::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A limit: who is counted, by which figures, and what a denied caller is told. Invariant: all figures are within the
+//! bounds of [`TokenBucket`], and each dimension occurs once in a key, so that a set of dimensions resolves one way only.
+
+use crate::message::Messages;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate_core::{LimitName, OnChange, Terms, TokenBucket};
+
+/// What happens to a call when the store cannot answer. Ordered: the stricter is the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[non_exhaustive]
+pub enum StoreFailure {
+    /// It passes. What holds where the policy says nothing.
+    #[default]
+    Open,
+    /// It is refused with 503, never 429.
+    Closed,
+}
+
+/// One entry of a limit's key: the dimensions that can give its value, the first that has one wins.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyPart(Vec<String>);
+
+impl KeyPart {
+    pub(crate) fn new(alternatives: Vec<String>) -> Self {
+        Self(alternatives)
+    }
+
+    /// The dimensions, first choice first.
+    pub fn alternatives(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub(crate) fn has(&self, dimension: &str) -> bool {
+        self.0.iter().any(|alternative| alternative == dimension)
+    }
+}
+
+impl fmt::Display for KeyPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" ?? "))
+    }
+}
+
+/// A rate and a burst, as declared and as a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figures {
+    rate: String,
+    n: u64,
+    period_ns: u64,
+    bucket: TokenBucket,
+}
+
+impl Figures {
+    pub(crate) fn new(rate: &str, n: u64, period_ns: u64, burst: u64) -> tollgate_core::Result<Self> {
+        Ok(Self { rate: rate.to_owned(), n, period_ns, bucket: TokenBucket::new(n, period_ns, burst)? })
+    }
+
+    /// The rate as the policy writes it, like `50/h`.
+    #[must_use]
+    pub fn rate(&self) -> &str {
+        &self.rate
+    }
+
+    /// Tokens a period, as declared (the bucket's are reduced): 1 to [`TokenBucket::MAX_TOKENS`].
+    #[must_use]
+    pub fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// The period as declared: 1 ms to 200 years.
+    #[must_use]
+    pub fn period(&self) -> Duration {
+        Duration::from_nanos(self.period_ns)
+    }
+
+    /// The figures as arithmetic.
+    #[must_use]
+    pub fn bucket(&self) -> TokenBucket {
+        self.bucket
+    }
+
+    /// Whether one key can take more than `per_second` calls of `cost` tokens each second, in the long run.
+    pub(crate) fn exceeds(&self, per_second: u64, cost: u64) -> bool {
+        let calls = u128::from(self.n) * 1_000_000_000;
+        calls > u128::from(per_second) * u128::from(self.period_ns) * u128::from(cost.max(1))
+    }
+}
+
+/// One `[limits.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    pub(crate) name: LimitName,
+    pub(crate) key: Vec<KeyPart>,
+    pub(crate) base: Figures,
+    pub(crate) by_plan: BTreeMap<Arc<str>, Figures>,
+    pub(crate) on_change: OnChange,
+    pub(crate) messages: Option<Messages>,
+    pub(crate) upgrade_url: Option<String>,
+    pub(crate) on_store_failure: Option<StoreFailure>,
+}
+
+impl Limit {
+    /// The limit's name.
+    #[must_use]
+    pub fn name(&self) -> &LimitName {
+        &self.name
+    }
+
+    /// Who is counted: 1 to 4 entries, in file order.
+    #[must_use]
+    pub fn key(&self) -> &[KeyPart] {
+        &self.key
+    }
+
+    /// The figures of a plan: its own if it has some in this limit, else those for everybody (also for `None`).
+    #[must_use]
+    pub fn figures(&self, plan: Option<&str>) -> &Figures {
+        plan.and_then(|plan| self.by_plan.get(plan)).unwrap_or(&self.base)
+    }
+
+    /// Plans that have figures of their own, sorted by name.
+    pub fn plans(&self) -> impl Iterator<Item = (&str, &Figures)> {
+        self.by_plan.iter().map(|(plan, figures)| (&**plan, figures))
+    }
+
+    /// The figures as terms of a policy `revision`. The plan is part of the terms only if it has figures of its own in
+    /// this limit: plans that make no difference must not split, or carry over, any state.
+    #[must_use]
+    pub fn terms(&self, plan: Option<&str>, revision: u64) -> Terms {
+        match plan.and_then(|plan| self.by_plan.get_key_value(plan)) {
+            Some((plan, figures)) => Terms { revision, plan: Arc::clone(plan), bucket: figures.bucket },
+            None => Terms::new(revision, self.base.bucket),
+        }
+    }
+
+    /// What a newer revision does with debt that an older one left.
+    #[must_use]
+    pub fn on_change(&self) -> OnChange {
+        self.on_change
+    }
+
+    /// What a denied caller is told, if the policy says.
+    #[must_use]
+    pub fn messages(&self) -> Option<&Messages> {
+        self.messages.as_ref()
+    }
+
+    /// Where a denied caller can get more: a path or an `http(s)` URL.
+    #[must_use]
+    pub fn upgrade_url(&self) -> Option<&str> {
+        self.upgrade_url.as_deref()
+    }
+
+    /// What this limit wants when the store cannot answer; a route's own choice goes before it.
+    #[must_use]
+    pub fn on_store_failure(&self) -> Option<StoreFailure> {
+        self.on_store_failure
+    }
+
+    /// The figures for everybody and of every plan.
+    pub(crate) fn all_figures(&self) -> impl Iterator<Item = (Option<&str>, &Figures)> {
+        std::iter::once((None, &self.base)).chain(self.plans().map(|(plan, figures)| (Some(plan), figures)))
+    }
+
+    /// The longest memory of all its figures, in seconds.
+    pub(crate) fn horizon_secs(&self) -> u64 {
+        self.all_figures().map(|(_, figures)| figures.bucket.horizon_secs()).max().unwrap_or(0)
+    }
+
+    /// Whether the key can resolve to exactly these dimensions: each entry has one of them, and none is left over.
+    /// No dimension occurs in two entries, so counting is enough.
+    pub(crate) fn can_resolve_to<'a>(&self, dimensions: impl Iterator<Item = &'a str> + Clone) -> bool {
+        dimensions.clone().count() == self.key.len()
+            && self.key.iter().all(|part| dimensions.clone().any(|dimension| part.has(dimension)))
+    }
+
+    /// Every set of dimensions that the key can resolve to, each sorted.
+    pub(crate) fn resolutions(&self) -> Vec<Vec<&str>> {
+        let mut sets = vec![Vec::new()];
+        for part in &self.key {
+            sets = sets
+                .iter()
+                .flat_map(|set: &Vec<&str>| {
+                    part.alternatives().map(|dimension| [set.as_slice(), &[dimension]].concat())
+                })
+                .collect();
+        }
+        sets.iter_mut().for_each(|set| set.sort_unstable());
+        sets
+    }
+
+    /// The key as the policy writes it, for texts: `tenant, user ?? client_ip`.
+    pub(crate) fn wants(&self) -> String {
+        self.key.iter().map(KeyPart::to_string).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,144 @@
+//! From names and values to charges: keys, fallbacks, grouping, horizons, and errors that never show a value.
+
+use crate::{FULL, policy};
+use tollgate_core::Charges;
+use tollgate_policy::{Error, Policy, ResolvedKey, RouteCharge, Wanted};
+
+fn wanted<'a>(limit: &'a str, key: &'a [(&'a str, &'a str)]) -> Wanted<'a> {
+    Wanted { limit, key, plan: None, cost: 1 }
+}
+
+fn keys(charges: &[Charges]) -> Vec<String> {
+    charges.iter().map(|charges| charges.key().to_string()).collect()
+}
+
+fn refused(policy: &Policy, limit: &str, key: &[(&str, &str)]) -> Error {
+    policy.charges(&[wanted(limit, key)]).expect_err("refused")
+}
+
+#[test]
+fn charges_on_one_key_are_one_item_in_order_of_first_appearance() {
+    let policy = policy(FULL);
+    let alice = [("user", "alice")];
+    let order = [("order", "o1"), ("tenant", "acme")];
+    let charges = policy.charges(&[wanted("orders", &alice), wanted("by-order", &order), wanted("burst", &alice)]);
+    let charges = charges.expect("valid");
+    assert_eq!(keys(&charges), ["user:alice", "order:o1,tenant:acme"]);
+    let limits: Vec<_> = charges[0].charges().iter().map(|charge| charge.limit.as_str()).collect();
+    assert_eq!(limits, ["orders", "burst"]);
+    assert_eq!(charges[0].charges()[0].terms.revision, 7);
+}
+
+#[test]
+fn the_first_alternative_that_is_given_counts() {
+    let policy = policy(FULL);
+    let both = [("client_ip", "192.0.2.1"), ("user", "alice")];
+    assert_eq!(keys(&policy.charges(&[wanted("units", &both)]).expect("valid")), ["user:alice"]);
+    assert_eq!(keys(&policy.charges(&[wanted("units", &both[..1])]).expect("valid")), ["client_ip:192.0.2.1"]);
+}
+
+#[test]
+fn the_horizon_covers_every_limit_and_plan_that_can_share_the_item() {
+    let policy = policy(FULL);
+    let horizon = |limit, key: &[(&str, &str)]| policy.charges(&[wanted(limit, key)]).expect("valid")[0].horizon();
+    let longest = |limit: &str| {
+        let limit = policy.limit(limit).expect("known");
+        let plans = limit.plans().map(|(_, figures)| figures.bucket().horizon_secs());
+        plans.chain([limit.figures(None).bucket().horizon_secs()]).max().expect("figures")
+    };
+    // `burst` fills in 2 s, but `orders` remembers an hour in the same item.
+    assert!(longest("burst") < 10 && longest("orders") > 3600);
+    assert_eq!(horizon("burst", &[("user", "alice")]), longest("orders"));
+    assert_eq!(horizon("units", &[("user", "alice")]), longest("orders"));
+    assert_eq!(horizon("units", &[("client_ip", "192.0.2.1")]), longest("units"));
+    assert_eq!(horizon("by-order", &[("tenant", "t"), ("order", "o")]), longest("by-order"));
+    // A plan's longer memory counts, too, even if nobody on it is charged now.
+    let slow =
+        FULL.replace("plans.pro   = { rate = \"500/h\"", "plans.pro   = { rate = \"500/day\", burst = 500 }\n# {");
+    let slow = crate::policy(&slow);
+    let charges = slow.charges(&[wanted("burst", &[("user", "alice")])]).expect("valid");
+    assert!(charges[0].horizon() > 86_400, "{}", charges[0].horizon());
+}
+
+#[test]
+fn plans_select_figures() {
+    let policy = policy(FULL);
+    let key = [("user", "alice")];
+    let burst = |plan| {
+        let wanted = Wanted { plan, ..wanted("orders", &key) };
+        policy.charges(&[wanted]).map(|charges| charges[0].charges()[0].terms.bucket.burst())
+    };
+    assert_eq!(burst(None).expect("default"), 50);
+    assert_eq!(burst(Some("team")).expect("known"), 50);
+    assert_eq!(burst(Some("pro")).expect("known"), 100);
+    assert!(matches!(burst(Some("gold")), Err(Error::UnknownPlan { .. })));
+}
+
+#[test]
+fn wrong_names_and_keys_are_errors_that_say_what_is_wanted() {
+    let policy = policy(FULL);
+    let error = refused(&policy, "order", &[("user", "alice")]);
+    assert!(matches!(&error, Error::UnknownLimit { .. }) && error.to_string().contains("`orders`"), "{error}");
+    let error = refused(&policy, "by-order", &[("tenant", "acme")]);
+    assert_eq!(error.to_string(), "limit \"by-order\" needs a value for `order`; its key is: tenant, order");
+    let error = refused(&policy, "units", &[]);
+    assert!(error.to_string().contains("`user ?? client_ip`"), "{error}");
+    let error = refused(&policy, "orders", &[("user", "alice"), ("tenant", "acme")]);
+    assert_eq!(error.to_string(), "limit \"orders\" is not counted by \"tenant\"; its key is: user");
+    assert!(matches!(refused(&policy, "orders", &[("user", "")]), Error::EmptyDimension { .. }));
+    assert!(matches!(refused(&policy, "units", &[("user", ""), ("client_ip", "a")]), Error::EmptyDimension { .. }));
+    let twice = refused(&policy, "orders", &[("user", "a"), ("user", "b")]);
+    assert!(matches!(twice, Error::Core(tollgate_core::Error::DuplicateDimension(_))));
+    assert!(matches!(policy.charges(&[]), Err(Error::Core(tollgate_core::Error::NoCharges))));
+    let key = [("user", "alice")];
+    let twice = policy.charges(&[wanted("orders", &key), wanted("orders", &key)]);
+    assert!(matches!(twice, Err(Error::Core(tollgate_core::Error::DuplicateCharge(_)))));
+    let dear = policy.charges(&[Wanted { cost: u64::MAX, ..wanted("orders", &key) }]);
+    assert!(matches!(dear, Err(Error::Core(tollgate_core::Error::Cost(_)))));
+}
+
+#[test]
+fn any_value_up_to_2_kb_works_and_no_error_shows_a_value() {
+    let policy = policy(FULL);
+    for value in ["bob+x@example.com", "Ünïcödé", &"x".repeat(300)] {
+        policy.charges(&[wanted("orders", &[("user", value)])]).expect(value);
+    }
+    let secret = "sekret".repeat(500);
+    for key in
+        [vec![("user", secret.as_str())], vec![("user", "sekret"), ("tenant", "sekret")], vec![("tenant", "sekret")]]
+    {
+        let error = refused(&policy, "orders", &key);
+        assert!(!format!("{error} {error:?}").contains("sekret"), "{error:?}");
+    }
+}
+
+fn on(policy: &Policy, limit: &str) -> RouteCharge {
+    RouteCharge::new(policy.limit(limit).expect("known").name().clone(), 1)
+}
+
+#[test]
+fn a_route_is_resolved_with_the_dimensions_that_gave_the_values() {
+    let policy = policy(FULL);
+    let lookup = |dimension: &str| match dimension {
+        "client_ip" => Some("192.0.2.1".to_owned()),
+        "tenant" => Some("acme".to_owned()),
+        "user" => Some(String::new()),
+        _ => None,
+    };
+    let charges = [on(&policy, "units"), on(&policy, "orders"), on(&policy, "by-order")];
+    let resolution = policy.resolve(&charges, lookup, None).expect("valid");
+    assert_eq!(keys(&resolution.charges), ["client_ip:192.0.2.1"]);
+    assert!(
+        matches!(&resolution.resolved[0].key, ResolvedKey::Found { dimensions, .. } if dimensions == &["client_ip"])
+    );
+    let missing: Vec<_> = resolution.missing().map(|(limit, part)| format!("{limit} {part}")).collect();
+    assert_eq!(missing, ["orders user", "by-order order"]);
+    assert!(matches!(policy.resolve(&charges, lookup, Some("gold")), Err(Error::UnknownPlan { .. })));
+
+    let found = policy.route("POST", "/api/orders").expect("a route");
+    let resolution = policy.resolve(found.route.charges(), |d| Some(format!("{d}-1")), Some("pro")).expect("valid");
+    assert_eq!(keys(&resolution.charges), ["user:user-1"]);
+    let costs: Vec<_> = resolution.charges[0].charges().iter().map(|charge| charge.cost).collect();
+    assert_eq!(costs, [1, 2]);
+    assert_eq!(resolution.missing().count(), 0);
+}

@@ -1,0 +1,176 @@
+//! Findings: all at once, each at its place, whatever the line ends.
+
+use crate::{FULL, SAMPLE, lines, policy, refused};
+use tollgate_policy::{Error, Policy, Severity};
+
+const FIVE: &str = r#"version = 1
+
+[limits.orders]
+key = ["usr"]
+rate = "50/fortnight"
+burts = 20
+
+[limits.units]
+key = ["user"]
+rate = "600/min"
+burst = 0
+
+[[routes]]
+match = "POST /ăî/{id}"
+charge = [{ limit = "unitz", cost = 5 }]
+"#;
+
+#[test]
+fn five_mistakes_are_five_errors_each_at_its_place() {
+    let findings = refused(FIVE);
+    let expected = [
+        "4:8: error: key dimension `usr` is not declared",
+        "5:8: error: rate \"50/fortnight\" has the unknown unit `fortnight`",
+        "6:1: error: unknown key `burts` in [limits.orders]",
+        "11:9: error: burst must be a whole number from 1 to 1000000000000, not 0",
+        "15:21: error: there is no limit `unitz`",
+    ];
+    let errors: Vec<_> = findings.iter().filter(|d| d.severity == Severity::Error).cloned().collect();
+    assert_eq!(lines(&findings).into_iter().filter(|l| l.contains("error")).collect::<Vec<_>>(), expected);
+    assert_eq!(errors[0].help, "did you mean `user`?");
+    assert_eq!(errors[2].help, "did you mean `burst`?");
+    assert_eq!(errors[4].help, "did you mean `units`?");
+}
+
+#[test]
+fn findings_are_rendered_with_file_line_column_and_help_and_serialise() {
+    let findings = refused("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"1/s\"\nbrust = 3\n");
+    let expected = "p.toml:5:1: error: unknown key `brust` in [limits.a]\n  help: did you mean `burst`?\n";
+    assert_eq!(findings.render("p.toml"), expected);
+    let json = serde_json::to_value(&findings).expect("serialises");
+    let expected = serde_json::json!([{
+        "severity": "error", "line": 5, "column": 1,
+        "message": "unknown key `brust` in [limits.a]", "help": "did you mean `burst`?",
+    }]);
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn columns_count_characters_and_line_ends_do_not_matter() {
+    let text = "version = 1\n[limits.a]\nmessage = { ro = \"ăîșț\", en = 5 }\nkey = [\"user\"]\nrate = \"1/s\"\n";
+    let expected = ["3:31: error: a message must be a string, not an integer"];
+    assert_eq!(lines(&refused(text)), expected);
+    assert_eq!(lines(&refused(&text.replace('\n', "\r\n"))), expected);
+    assert_eq!(lines(&refused(&format!("\u{feff}{text}"))), expected);
+    let mark_is_no_column = "\u{feff}version = 1\nlimits.a = 5";
+    assert_eq!(lines(&refused("\u{feff}version = 2"))[0], lines(&refused("version = 2"))[0]);
+    assert!(lines(&refused(mark_is_no_column))[0].starts_with("2:12: error: [limits.a] must be a table"));
+    for text in [FULL, SAMPLE] {
+        assert_eq!(policy(&text.replace('\n', "\r\n")), policy(text));
+        assert_eq!(policy(&format!("\u{feff}{text}")), policy(text));
+    }
+}
+
+#[test]
+fn syntax_errors_and_other_errors_are_reported_together_without_echoes() {
+    let text = "version = 1\n[limits.a]\nkey = [\"user\"]\nrate = 50/h\n[limits.b]\nkey = [\"user\"]\nrate = \"5/h\"\nbrust = 1\n";
+    let found = lines(&refused(text));
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[0].starts_with("4:") && found[0].contains("not valid TOML"), "{found:?}");
+    assert_eq!(found[1], "8:1: error: unknown key `brust` in [limits.b]");
+
+    let unclosed =
+        "version = 1\n[limits.a]\nkey = [\"user\"\nrate = \"5/h\"\n[[routes]]\nmatch = \"x\"\ncharge = [\"a\"]\n";
+    let found = lines(&refused(unclosed));
+    assert_eq!(
+        found,
+        ["3:14: error: not valid TOML: unclosed array, expected `]`", "6:9: error: \"x\" is not a method and a path"]
+    );
+
+    let twice = "version = 1\nversion = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"5/h\"\n";
+    let found = refused(twice);
+    assert_eq!(lines(&found), ["2:1: error: not valid TOML: duplicate key"]);
+    assert_eq!(found.iter().next().map(|d| d.help.as_str()), Some("keep one of the two and remove the other"));
+}
+
+#[test]
+fn a_line_that_is_not_toml_does_not_hide_what_follows_it() {
+    let text = "version = 1\n[limits.a]\nkey = [\"user\"]\nrate: \"5/h\"\n[limits.b]\nkey = [\"usr\"]\nrate = \"5/y\"\n\
+                burst 5\n[[routes]]\nmatch = \"GET /x\"\ncharge = [\"c\"]\n[limits.d\nkey = [\"user\"]\n[[routes]]\n\
+                match = \"GET /y\"\ncharge = [\"d\"]\n";
+    let expected = [
+        "4:5: error: not valid TOML: key with no value, expected `=`",
+        "6:8: error: key dimension `usr` is not declared",
+        "7:8: error: rate \"5/y\" has the unknown unit `y`",
+        "8:7: error: not valid TOML: key with no value, expected `=`",
+        "11:11: error: there is no limit `c`",
+        "12:10: error: not valid TOML: unclosed table, expected `]`",
+    ];
+    let found = lines(&refused(text));
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        // What the TOML parser says about syntax is its own; that it is said, and in which line, is ours.
+        let head =
+            if expected.contains("not valid TOML") { &expected[..expected.find(':').unwrap_or(0)] } else { expected };
+        assert!(found.starts_with(head), "{found}\n{expected}");
+    }
+}
+
+#[test]
+fn files_are_loaded_and_what_is_wrong_with_them_names_the_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("p.toml");
+    assert!(matches!(Policy::load(&path), Err(Error::Read { .. })));
+    std::fs::write(&path, SAMPLE).expect("written");
+    assert_eq!(Policy::load(&path).expect("valid").policy, policy(SAMPLE));
+    std::fs::write(&path, FIVE).expect("written");
+    let error = Policy::load(&path).expect_err("invalid").to_string();
+    assert!(error.starts_with(&format!("{}:4:8: error: ", path.display())), "{error}");
+    std::fs::write(&path, b"version = 1\n# caf\xe9\n").expect("written");
+    let error = Policy::load(&path).expect_err("not UTF-8").to_string();
+    assert!(error.contains(":2:6: error: the file is not UTF-8"), "{error}");
+}
+
+#[test]
+fn the_sample_has_neither_errors_nor_warnings() {
+    let parsed = Policy::parse(SAMPLE).expect("valid");
+    assert!(parsed.warnings.is_empty(), "{}", parsed.warnings.render("infra/tollgate.toml"));
+    let schema = "#:schema ../crates/tollgate-policy/tollgate.schema.json";
+    assert_eq!(SAMPLE.lines().next(), Some(schema));
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    lines(&Policy::parse(text).expect("valid").warnings)
+}
+
+#[test]
+fn a_limit_that_no_route_charges_is_a_warning_only_if_there_are_routes() {
+    let limit = "version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"5/h\"\n";
+    assert!(warnings(limit).is_empty());
+    let other = "[limits.b]\nkey = [\"user\"]\nrate = \"5/h\"\n[[routes]]\nmatch = \"*\"\ncharge = [\"b\"]\n";
+    assert_eq!(warnings(&format!("{limit}{other}")), ["2:9: warning: no route charges limit `a`"]);
+}
+
+#[test]
+fn a_key_that_outruns_an_item_is_a_warning() {
+    let text =
+        |rate: &str, route: &str| format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"{rate}\"\n{route}");
+    assert!(warnings(&text("1000/s", "")).is_empty());
+    let found = warnings(&text("1001/s", ""));
+    assert!(
+        found.len() == 1 && found[0].starts_with("2:9: warning: limit `a` lets one key make more than 1000"),
+        "{found:?}"
+    );
+    assert_eq!(warnings(&text("2/ms", "")).len(), 1);
+    let dear = "[[routes]]\nmatch = \"*\"\ncharge = [{ limit = \"a\", cost = 2 }]\n";
+    assert!(warnings(&text("2000/s", dear)).is_empty());
+    assert_eq!(warnings(&text("2001/s", dear)).len(), 1);
+}
+
+#[test]
+fn an_item_that_outgrows_a_write_unit_is_a_warning() {
+    let with = |count: usize| {
+        let limit = |i| format!("[limits.limit-number-{i}]\nkey = [\"user ?? client_ip\"]\nrate = \"5/h\"\n");
+        let limits: String = (0..count).map(limit).collect();
+        warnings(&format!("version = 1\n{limits}"))
+    };
+    assert!(with(4).is_empty());
+    let found = with(8);
+    assert_eq!(found.len(), 2, "one for each dimension that can name the item: {found:?}");
+    assert!(found[0].contains("8 limits share the item of a key by `client_ip`"), "{found:?}");
+}

@@ -1,0 +1,204 @@
+//! One test input for each kind of mistake: what is said, and where the cursor goes.
+
+use crate::{lines, refused};
+
+/// Refuses `text` for one reason, at `place`, in words that contain `says`.
+fn one(text: &str, place: &str, says: &str) {
+    let found = lines(&refused(text));
+    let found: Vec<_> = found.iter().filter(|line| line.contains(": error: ")).collect();
+    let [line] = found[..] else { panic!("{found:#?}\n{text}") };
+    assert!(line.starts_with(&format!("{place}: ")) && line.contains(says), "{line}\nwanted {place} {says}\n{text}");
+}
+
+/// A policy with one limit whose lines from the third on are given.
+fn limit(lines: &str) -> String {
+    format!("version = 1\n[limits.a]\n{lines}\n")
+}
+
+/// A policy with one limit, whose line 5 is given.
+fn extra(line: &str) -> String {
+    limit(&format!("key = [\"user\"]\nrate = \"50/h\"\n{line}"))
+}
+
+/// A policy with two limits, `a` by user with bursts 50 and 20 (plan `small`), `b` by tenant; line 13 on is given.
+fn routes(lines: &str) -> String {
+    format!(
+        "version = 1\n[plans]\nnames = [\"free\", \"small\"]\n[limits.a]\nkey = [\"user\"]\nrate = \"50/h\"\n\
+         plans.small = {{ rate = \"20/h\" }}\n[limits.b]\nkey = [\"tenant\"]\nrate = \"50/h\"\n[identity]\n\
+         item = \"path.id\"\n{lines}\n"
+    )
+}
+
+fn identity(line: &str) -> String {
+    format!("version = 1\n[identity]\n{line}\n")
+}
+
+#[test]
+fn top_level() {
+    one("", "1:1", "no `version`");
+    one("version = 2", "1:11", "version 2 is not supported by this version");
+    one("version = \"1\"", "1:11", "version must be a whole number, not a string");
+    one("version = 1\nrevision = 0", "2:12", "revision must be a whole number at least 1, not 0");
+    one("version = 1\nrevision = -3", "2:12", "not -3");
+    one("version = 1\nlimit = {}", "2:1", "unknown key `limit`");
+    one("version = 1\n[edge]\nscope = \"regional\"", "2:2", "`edge` is not supported by this version");
+    one("version = 1\nlimits = 3", "2:10", "[limits] must be a table, not an integer");
+    one("version = 1\n[routes]", "2:1", "routes must be an array, not a table");
+    one("version = 1\n[exempt]", "2:1", "exempt must be an array, not a table");
+}
+
+#[test]
+fn plans() {
+    one("version = 1\n[plans]\ndefault = \"a\"\nnames = []", "4:9", "no plan");
+    one("version = 1\n[plans]", "2:1", "[plans] has no `names`");
+    one("version = 1\n[plans]\nnames = [\"a\", \"a\"]", "3:15", "given twice");
+    one("version = 1\n[plans]\nnames = [\"A b\"]", "3:10", "cannot be the name of a plan");
+    one("version = 1\n[plans]\nnames = [\"free\"]\ndefault = \"fre\"", "4:11", "not one of the names");
+    one("version = 1\n[plans]\nname = [\"free\"]\nnames = [\"free\"]", "3:1", "unknown key `name`");
+}
+
+#[test]
+fn identities() {
+    one(&identity("user = \"claim.sub\""), "3:8", "not a source");
+    one(&identity("user = \"claims.\""), "3:8", "no name after `claims.`");
+    one(&identity("user = \"header.a b\""), "3:8", "not a header name");
+    one(&identity("user = 3"), "3:8", "must be a string");
+    one(&identity("User = \"claims.sub\""), "3:1", "cannot be the name of a dimension");
+    one(&identity("user = { bdy = \"x\", body = \"y\" }"), "3:10", "unknown key `bdy`");
+    one(&identity("user = { body = \"\" }"), "3:17", "no field name");
+    one(&identity("user = { body = \"x\", fold = \"email\" }"), "3:22", "`fold` is not supported by this version");
+    one(&identity("client_ip = \"header.x\""), "3:13", "`client_ip` must be a table");
+    one(&identity("client_ip = { ipv6_prefix = 0 }"), "3:29", "from 1 to 128, not 0");
+    one(&identity("client_ip = { trusted_hops = 17 }"), "3:30", "from 0 to 16, not 17");
+    one(&identity("client_ip = { trusted_hops = 0, trusted_proxies = [\"10.0.0.0/8\"] }"), "3:51", "both");
+    one(&identity("client_ip = { trusted_proxies = [\"10.0.0.1/8\"] }"), "3:34", "not a block of addresses");
+    one(&identity("client_ip = { trusted_proxies = [] }"), "3:33", "empty");
+}
+
+#[test]
+fn keys() {
+    one(&limit("rate = \"50/h\""), "2:1", "[limits.a] has no `key`");
+    one(&limit("rate = \"50/h\"\nkey = \"user\""), "4:7", "key must be an array, not a string");
+    one(&limit("rate = \"50/h\"\nkey = []"), "4:7", "1 to 4 entries, not 0");
+    one(&limit("rate = \"50/h\"\nkey = [\"user\", \"user ?? tenant\"]"), "4:16", "`user` occurs twice");
+    one(&limit("rate = \"50/h\"\nkey = [\"user ?? \"]"), "4:8", "lacks a dimension");
+    one(&limit("rate = \"50/h\"\nkey = [\"tennant\"]"), "4:8", "`tennant` is not declared");
+    one(&extra("").replace("limits.a", "limits.\"a b\""), "2:9", "limit name \"a b\" must be 1 to 64");
+}
+
+#[test]
+fn figures() {
+    one(&limit("key = [\"user\"]"), "2:1", "[limits.a] has no `rate`");
+    let rate = |rate: &str| limit(&format!("key = [\"user\"]\nrate = {rate}"));
+    one(&rate("50"), "4:8", "rate must be a string, not an integer");
+    one(&rate("\"0/h\""), "4:8", "rate must be a whole number from 1 to 1,000,000,000,000, not 0");
+    one(&rate("\"5/0s\""), "4:8", "period must be from 1 ns to 200 years, not 0");
+    one(&rate("\"-5/s\""), "4:8", "negative");
+    one(&rate("\"1.5/s\""), "4:8", "digits only");
+    one(&rate("\"1_000/s\""), "4:8", "digits only");
+    one(&rate("\"5/201year\""), "4:8", "period must be from 1 ns to 200 years");
+    one(&rate("\"5/9999999year\""), "4:8", "period must be from 1 ns to 200 years");
+    one(&rate("\"1000/month\""), "4:8", "not supported by this version");
+    one(&rate("\"2000000000000/s\""), "4:8", "not 2000000000000");
+    one(&extra("burst = 0"), "5:9", "burst must be a whole number from 1");
+    one(&extra("burst = 1.5"), "5:9", "burst must be a whole number, not a float");
+    one(&extra("burst = \"50\""), "5:9", "burst must be a whole number, not a string");
+    one(&limit("key = [\"user\"]\nrate = \"1/year\"\nburst = 20000"), "5:9", "more than 10,000 years");
+}
+
+#[test]
+fn figures_of_plans() {
+    let plan = |figures: &str| format!("{}[plans]\nnames = [\"free\", \"pro\"]\n", extra(figures));
+    one(&plan("plans.pro = { rate = \"1/decade\" }"), "5:22", "unknown unit");
+    one(&plan("plans.pro = { burst = 5 }"), "5:13", "plan `pro` has no `rate`");
+    one(&plan("plans.pro = { rate = \"1/h\", burst = 0 }"), "5:37", "burst must be");
+    one(&plan("plans.prp = { rate = \"1/h\" }"), "5:7", "plan `prp` is not declared");
+    one(&plan("plans.pro = \"1/h\""), "5:13", "must be a table");
+    one(&extra("plans.pro = { rate = \"1/h\" }"), "5:7", "plan `pro` is not declared");
+}
+
+#[test]
+fn what_comes_later_is_refused_in_so_many_words() {
+    let later = "not supported by this version";
+    for algorithm in ["fixed-window", "quota", "sliding-window", "sliding-log", "pacer"] {
+        one(&extra(&format!("algorithm = \"{algorithm}\"")), "5:13", later);
+    }
+    one(&extra("count = \"failures\""), "5:1", later);
+    one(&extra("zone = \"Europe/Bucharest\""), "5:1", later);
+    one(&extra("headers = \"hidden\""), "5:1", later);
+    one(&extra("mode = \"shadow\""), "5:8", later);
+    one(&extra("own_item = true"), "5:12", later);
+    one(&extra("on_store_failure = \"local\""), "5:20", later);
+    one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"5min\" }"), "16:1", later);
+    one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\natomic = true"), "16:1", later);
+    one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\non_store_failure = \"local\""), "16:20", later);
+    one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\", \"b\"]"), "15:16", later);
+}
+
+#[test]
+fn the_other_keys_of_a_limit() {
+    one(&extra("algorithm = \"token_bucket\""), "5:13", "algorithm cannot be \"token_bucket\"");
+    one(&extra("mode = \"enforced\""), "5:8", "mode cannot be");
+    one(&extra("own_item = \"no\""), "5:12", "own_item must be true or false");
+    one(&extra("on_change = \"keeps\""), "5:13", "on_change cannot be");
+    one(&extra("on_store_failure = \"opened\""), "5:20", "on_store_failure cannot be");
+    one(&extra("upgrade_url = \"billing\""), "5:15", "neither a path nor");
+    one(&extra("message = \"\""), "5:11", "empty");
+    one(&extra("message = \"in {retry}\""), "5:11", "unknown placeholder {retry}");
+    one(&extra("message = { en = \"in {\" }"), "5:18", "brace without its partner");
+    one(&extra("message = { \"e n\" = \"x\" }"), "5:13", "not a language tag");
+    one(&extra("message = {}"), "5:11", "no language");
+    one(&extra("message = 5"), "5:11", "must be a table");
+}
+
+#[test]
+fn charges() {
+    let charge = |charge: &str| routes(&format!("[[routes]]\nmatch = \"*\"\ncharge = {charge}"));
+    one(&routes("[[routes]]\nmatch = \"*\""), "13:1", "[[routes]] has no `charge`");
+    one(&charge("\"a\""), "15:10", "charge must be an array");
+    one(&charge("[]"), "15:10", "empty");
+    one(&charge("[\"c\"]"), "15:11", "no limit `c`");
+    one(&charge("[\"a\", \"a\"]"), "15:16", "charged twice");
+    one(&charge("[{ cost = 5 }]"), "15:11", "a charge has no `limit`");
+    one(&charge("[{ limit = \"a\", costs = 5 }]"), "15:26", "unknown key `costs`");
+    one(&charge("[{ limit = \"a\", cost = 0 }]"), "15:33", "cost must be a whole number from 1");
+    one(&charge("[{ limit = \"a\", cost = -5 }]"), "15:33", "not -5");
+    one(&charge("[{ limit = \"a\", cost = 0.5 }]"), "15:33", "not a float");
+    one(&charge("[{ limit = \"a\", cost = nan }]"), "15:33", "not a float");
+    one(
+        &charge("[{ limit = \"a\", cost = 21 }]"),
+        "15:33",
+        "cost 21 never fits limit `a`: its burst is 20 on plan `small`",
+    );
+    one(&charge("[3]"), "15:11", "a charge must be a table, not an integer");
+    let by_item =
+        routes("[limits.c]\nkey = [\"item\"]\nrate = \"1/s\"\n[[routes]]\nmatch = \"GET /x\"\ncharge = [\"c\"]");
+    one(&by_item, "18:11", "the path has no {id}");
+}
+
+#[test]
+fn matches() {
+    let matched = |text: &str| routes(&format!("[[routes]]\nmatch = {text}\ncharge = [\"a\"]"));
+    one(&routes("[[routes]]\ncharge = [\"a\"]"), "13:1", "[[routes]] has no `match`");
+    one(&matched("5"), "14:9", "match must be a string");
+    one(&matched("\"/api\""), "14:9", "not a method and a path");
+    one(&matched("\"get /api\""), "14:9", "not in upper case");
+    one(&matched("\"GET api\""), "14:9", "does not start with `/`");
+    let two = |a: &str, b: &str| {
+        routes(&format!("[[routes]]\nmatch = \"{a}\"\ncharge = [\"a\"]\n[[routes]]\nmatch = \"{b}\"\ncharge = [\"a\"]"))
+    };
+    one(&two("GET /x", "GET /x"), "17:9", "matches the same requests as `GET /x` in line 14");
+    one(&two("GET /x/{a}", "HEAD,GET /x/{b}"), "17:9", "line 14");
+    one(&two("*", "* /**"), "17:9", "line 14");
+}
+
+#[test]
+fn exemptions() {
+    let exempt = |exempt: &str, route: &str| {
+        routes(&format!("[[exempt]]\n{exempt}\n[[routes]]\nmatch = \"{route}\"\ncharge = [\"a\"]"))
+    };
+    one(&exempt("match = \"GET /h\"", "*"), "13:1", "[[exempt]] has no `why`");
+    one(&exempt("match = \"GET /h\"\nwhy = \" \"", "*"), "15:7", "`why` is empty");
+    one(&exempt("match = \"GET /h\"\nwhy = \"x\"\nwhen = 3", "*"), "16:1", "unknown key `when`");
+    one(&exempt("match = \"* /h/*\"\nwhy = \"x\"", "GET /h/{id}"), "17:9", "unreachable");
+}

@@ -1,0 +1,167 @@
+//! The JSON Schema and the decoder agree: on every key, on valid policies and on structural mistakes.
+
+use crate::{FULL, SAMPLE};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use tollgate_policy::{JSON_SCHEMA, KEYS, Policy};
+use toml::de::{DeTable, DeValue};
+
+fn schema() -> Value {
+    serde_json::from_str(JSON_SCHEMA).expect("JSON")
+}
+
+fn json_of(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => json!(text),
+        DeValue::Integer(n) => json!(i64::from_str_radix(n.as_str(), n.radix()).expect("an integer")),
+        DeValue::Float(x) => json!(x.as_str().parse::<f64>().expect("a float")),
+        DeValue::Boolean(b) => json!(b),
+        DeValue::Datetime(at) => json!(at.to_string()),
+        DeValue::Array(list) => list.iter().map(|item| json_of(item.get_ref())).collect(),
+        DeValue::Table(table) => json_of_table(table),
+    }
+}
+
+fn json_of_table(table: &DeTable<'_>) -> Value {
+    Value::Object(table.iter().map(|(key, value)| (key.get_ref().to_string(), json_of(value.get_ref()))).collect())
+}
+
+fn schema_accepts(text: &str) -> bool {
+    let root = DeTable::parse(text).expect(text);
+    jsonschema::validator_for(&schema()).expect("a schema").is_valid(&json_of_table(root.get_ref()))
+}
+
+#[test]
+fn the_schema_is_one() {
+    jsonschema::meta::validate(&schema()).expect("draft 2020-12");
+}
+
+#[test]
+fn the_decoder_and_the_schema_know_the_same_keys() {
+    let schema = schema();
+    let properties =
+        |of: &Value| -> Option<BTreeSet<String>> { Some(of["properties"].as_object()?.keys().cloned().collect()) };
+    for list in KEYS {
+        let of = if list.table == "policy" { &schema } else { &schema["$defs"][list.table] };
+        let expected = list.keys.iter().map(|key| (*key).to_owned()).collect();
+        assert_eq!(properties(of), Some(expected), "{}", list.table);
+        for (key, value) in of["properties"].as_object().expect("properties") {
+            let described = value["description"].is_string() || value["$ref"].is_string();
+            assert!(described, "{}.{key} has no description", list.table);
+        }
+    }
+    let tables: BTreeSet<_> = KEYS.iter().map(|list| list.table).collect();
+    for (name, definition) in schema["$defs"].as_object().expect("definitions") {
+        assert!(definition.get("properties").is_none() || tables.contains(name.as_str()), "{name} is not in KEYS");
+    }
+}
+
+#[test]
+fn every_key_is_in_the_reference() {
+    let docs = include_str!("../../src/lib.rs");
+    for list in KEYS {
+        for key in list.keys {
+            let written = |c: char| docs.contains(&format!("{c}{key}"));
+            assert!(written('`') || written('[') || written(' ') || written('.'), "{}.{key}", list.table);
+        }
+    }
+}
+
+#[test]
+fn valid_policies_pass_both() {
+    let limit = |rest: &str| format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"5/15min\"\n{rest}\n");
+    let valid = [
+        FULL.to_owned(),
+        SAMPLE.to_owned(),
+        "version = 1".to_owned(),
+        limit(""),
+        limit("message = \"{{ {rate}\"\nupgrade_url = \"https://example.com/x\""),
+        limit("on_store_failure = \"open\"\non_change = \"reset\"\nburst = 1_000"),
+        limit("[[routes]]\nmatch = \"*\"\ncharge = [{ limit = \"a\" }]"),
+        limit("[identity]\nuser = \"context.identity.sub\"\nclient_ip = { trusted_hops = 2 }"),
+        limit("[identity]\nuser = \"query.u\"\nclient_ip = {}").replace("\"user\"", "\"user??tenant\", \"plan\""),
+        limit("[plans]\nnames = [\"one\"]"),
+    ];
+    for text in valid {
+        assert!(Policy::parse(&text).is_ok(), "{:?}", Policy::parse(&text));
+        assert!(schema_accepts(&text), "{text}");
+    }
+}
+
+#[test]
+fn structural_mistakes_fail_both() {
+    let limit = |rest: &str| format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"5/15min\"\n{rest}\n");
+    let route = |rest: &str| limit(&format!("[[routes]]\nmatch = \"GET /x\"\n{rest}"));
+    let mut wrong: Vec<String> =
+        ["", "version = 2", "version = \"1\"", "version = 1\nx = 1", "version = 1\nrevision = 0"]
+            .map(str::to_owned)
+            .to_vec();
+    wrong.extend(
+        ["[edge]", "[routes]", "plans = {}", "plans = { names = [] }"].map(|rest| format!("version = 1\n{rest}")),
+    );
+    wrong.extend(
+        ["key = \"user\"", "key = []", "key = [\"User\"]", "key = [5]", "key = [\"user ??\"]", ""]
+            .map(|key| format!("version = 1\n[limits.a]\nrate = \"5/h\"\n{key}")),
+    );
+    wrong.extend(
+        ["rate = 5", "rate = \"5\"", "rate = \"0/h\"", "rate = \"-5/h\"", "rate = \"1/month\"", "rate = \"1_0/s\"", ""]
+            .map(|rate| format!("version = 1\n[limits.a]\nkey = [\"user\"]\n{rate}")),
+    );
+    wrong.extend(
+        [
+            "burst = 0",
+            "burst = \"5\"",
+            "burst = 1.5",
+            "algorithm = \"quota\"",
+            "count = \"failures\"",
+            "zone = \"UTC\"",
+            "headers = \"hidden\"",
+            "mode = \"shadow\"",
+            "own_item = true",
+            "on_store_failure = \"local\"",
+            "on_change = \"x\"",
+            "message = 5",
+            "message = \"\"",
+            "message = {}",
+            "upgrade_url = \"billing\"",
+            "plans.pro = { burst = 5 }",
+            "plans.pro = { rate = \"5/h\", cost = 1 }",
+            "identity.user = \"sub\"",
+            "brust = 5",
+        ]
+        .map(limit),
+    );
+    wrong.extend(
+        [
+            "user = \"sub\"",
+            "user = \"claims.\"",
+            "user = { body = \"a\", fold = \"email\" }",
+            "client_ip = \"header.x\"",
+            "client_ip = { ipv6_prefix = 129 }",
+            "client_ip = { trusted_hops = 1, trusted_proxies = [\"::/0\"] }",
+            "User = \"claims.sub\"",
+            "user = {}",
+        ]
+        .map(|line| limit(&format!("[identity]\n{line}"))),
+    );
+    wrong.extend(
+        [
+            "",
+            "charge = \"a\"",
+            "charge = []",
+            "charge = [{ cost = 1 }]",
+            "charge = [{ limit = \"a\", cost = 0 }]",
+            "charge = [{ limit = \"a\", n = 1 }]",
+            "charge = [\"a\"]\nstep_up = {}",
+            "charge = [\"a\"]\non_store_failure = \"local\"",
+        ]
+        .map(route),
+    );
+    wrong.push(limit("[[exempt]]\nmatch = \"GET /x\""));
+    wrong.push(limit("[[exempt]]\nmatch = \"/x\"\nwhy = \"x\""));
+    wrong.push(limit("").replace("limits.a", "limits.\"a b\""));
+    for text in wrong {
+        assert!(Policy::parse(&text).is_err(), "the parser accepts\n{text}");
+        assert!(!schema_accepts(&text), "the schema accepts\n{text}");
+    }
+}

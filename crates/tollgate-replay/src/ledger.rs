@@ -1,0 +1,178 @@
+//! Theoretical arrival times and counts of every limit and key, and the decisions that move them.
+//!
+//! Invariant: a decision charges all its limits or none, as the limiter does: verdicts are taken on the state before
+//! it, and state moves only if each of them allows.
+
+use crate::report::{DeniedKey, LimitReport};
+use crate::rules::Resolved;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+use tollgate_core::{Charge, Key, LimitName, Ticks, Timestamp, TokenBucket, Verdict};
+
+/// The number of a [`Plan`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlanId(usize);
+
+/// A request to decide.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    /// When.
+    pub(crate) at: Timestamp,
+    /// What is charged.
+    pub(crate) plan: PlanId,
+}
+
+/// What each request of one caller on one route is charged.
+struct Plan {
+    costs: Vec<Cost>,
+    /// Numbers of the limits that cannot be charged.
+    missing: Vec<usize>,
+}
+
+#[derive(Clone, Copy)]
+struct Cost {
+    slot: usize,
+    tokens: u64,
+}
+
+/// One limit's state for one key.
+struct Slot {
+    limit: usize,
+    key: usize,
+    bucket: TokenBucket,
+    tat: Option<Ticks>,
+    allowed: u64,
+    denied: u64,
+    longest_wait: Option<Duration>,
+}
+
+/// The state of a replay.
+pub(crate) struct Ledger {
+    limits: Vec<(LimitName, LimitReport)>,
+    slots: Vec<Slot>,
+    /// Every key once, whatever it is charged on, and its number.
+    keys: HashMap<Key, usize>,
+    /// By limit and key.
+    slot_ids: HashMap<(usize, usize), usize>,
+    plans: Vec<Plan>,
+    denied: u64,
+    verdicts: Vec<Verdict>,
+}
+
+impl Ledger {
+    pub(crate) fn new(limits: Vec<LimitName>) -> Self {
+        Self {
+            limits: limits.into_iter().map(|limit| (limit, LimitReport::default())).collect(),
+            slots: Vec::new(),
+            keys: HashMap::new(),
+            slot_ids: HashMap::new(),
+            plans: Vec::new(),
+            denied: 0,
+            verdicts: Vec::new(),
+        }
+    }
+
+    /// Keeps what a caller is charged on a route.
+    pub(crate) fn plan(&mut self, resolved: Resolved) -> PlanId {
+        let missing = resolved.missing.iter().map(|limit| self.limit(limit)).collect();
+        let mut costs: Vec<Cost> = Vec::new();
+        for charges in &resolved.charges {
+            let next = self.keys.len();
+            let key = *self.keys.entry(charges.key().clone()).or_insert(next);
+            for charge in charges.charges() {
+                let slot = self.slot(charge, key);
+                // Two charges of one limit and key are one of their sum, or the second would not see the first.
+                match costs.iter_mut().find(|cost| cost.slot == slot) {
+                    Some(cost) => cost.tokens = cost.tokens.saturating_add(charge.cost),
+                    None => costs.push(Cost { slot, tokens: charge.cost }),
+                }
+            }
+        }
+        self.plans.push(Plan { costs, missing });
+        PlanId(self.plans.len() - 1)
+    }
+
+    fn limit(&mut self, name: &LimitName) -> usize {
+        self.limits.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+            self.limits.push((name.clone(), LimitReport::default()));
+            self.limits.len() - 1
+        })
+    }
+
+    fn slot(&mut self, charge: &Charge, key: usize) -> usize {
+        let limit = self.limit(&charge.limit);
+        let slots = &mut self.slots;
+        *self.slot_ids.entry((limit, key)).or_insert_with(|| {
+            let bucket = charge.terms.bucket;
+            slots.push(Slot { limit, key, bucket, tat: None, allowed: 0, denied: 0, longest_wait: None });
+            slots.len() - 1
+        })
+    }
+
+    /// Decides one request. Requests must come in the order of their times.
+    pub(crate) fn decide(&mut self, record: &Record) {
+        let Some(plan) = self.plans.get(record.plan.0) else { return };
+        for limit in &plan.missing {
+            self.limits[*limit].1.missing_dimension += 1;
+        }
+        let take = |cost: &Cost| {
+            let slot = &self.slots[cost.slot];
+            slot.bucket.take(slot.tat, record.at, cost.tokens)
+        };
+        self.verdicts.clear();
+        self.verdicts.extend(plan.costs.iter().map(take));
+        let allowed = self.verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allowed { .. }));
+        self.denied += u64::from(!allowed);
+        for (cost, verdict) in plan.costs.iter().zip(&self.verdicts) {
+            let slot = &mut self.slots[cost.slot];
+            match *verdict {
+                Verdict::Allowed { tat } if allowed => {
+                    slot.tat = Some(tat);
+                    slot.allowed += 1;
+                }
+                Verdict::Allowed { .. } => self.limits[slot.limit].1.not_charged += 1,
+                Verdict::Denied { retry_after } => {
+                    slot.denied += 1;
+                    slot.longest_wait = slot.longest_wait.max(Some(retry_after));
+                }
+                Verdict::NeverFits => slot.denied += 1,
+            }
+        }
+    }
+
+    /// Requests that at least one limit denied.
+    pub(crate) fn denied(&self) -> u64 {
+        self.denied
+    }
+
+    /// What became of each limit, with its `top` most denied keys.
+    pub(crate) fn into_limits(mut self, top: usize) -> BTreeMap<String, LimitReport> {
+        let mut keys: Vec<(usize, &Key)> = self.keys.iter().map(|(key, number)| (*number, key)).collect();
+        keys.sort_unstable_by_key(|(number, _)| *number);
+        let mut denied: Vec<Vec<(&Slot, &Key)>> = self.limits.iter().map(|_| Vec::new()).collect();
+        for slot in &self.slots {
+            let (_, report) = &mut self.limits[slot.limit];
+            report.keys += 1;
+            report.allowed += slot.allowed;
+            report.denied += slot.denied;
+            if slot.denied > 0 {
+                // Numbers were given in turn, so a key's number is its place.
+                denied[slot.limit].push((slot, keys[slot.key].1));
+            }
+        }
+        for ((_, report), mut slots) in self.limits.iter_mut().zip(denied) {
+            slots.sort_by_key(|(slot, key)| (Reverse(slot.denied), *key));
+            report.top_denied = slots.into_iter().take(top).map(|(slot, key)| slot.denied_key(key)).collect();
+        }
+        self.limits.into_iter().map(|(name, report)| (name.to_string(), report)).collect()
+    }
+}
+
+impl Slot {
+    fn denied_key(&self, key: &Key) -> DeniedKey {
+        let millis = |wait: Duration| u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        let max_wait_ms = self.longest_wait.map(millis);
+        DeniedKey { key: key.to_string(), denied: self.denied, allowed: self.allowed, max_wait_ms }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a policy would have done, as data. The JSON shape is a contract: fields are added, never renamed or removed.
+//!
+//! ```json
+//! {"requests": 9999, "skipped": 1, "denied": 1395, "exempt": 0, "unmatched": 0,
+//!  "first": "2015-05-17T10:05:00Z", "last": "2015-05-20T21:05:59Z",
+//!  "limits": {"per-ip": {"allowed": 8604, "denied": 1395, "not_charged": 0, "missing_dimension": 0, "keys": 1753,
+//!    "top_denied": [{"key": "client_ip:192.0.2.1", "denied": 12, "allowed": 3, "max_wait_ms": 6000}]}},
+//!  "malformed": [{"line": 8899, "column": 98, "why": "the status should be three digits", "text": "192.0.2.1 - - [20/…"}]}
+//! ```
+//!
+//! Invariant: of every limit, allowed + denied + not charged + missing dimension are the requests on its routes.
+
+use crate::combined::LineError;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use tollgate_core::Timestamp;
+
+/// Most characters of a malformed line that are shown.
+const SHOWN: usize = 160;
+
+/// The outcome of a replay.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Lines that are requests.
+    pub requests: u64,
+    /// Lines that could not be read. Blank ones are not counted.
+    pub skipped: u64,
+    /// Requests that would have been denied, by one limit or more.
+    pub denied: u64,
+    /// Requests that the policy never limits.
+    pub exempt: u64,
+    /// Requests on no route, and lines of connections on which no HTTP request arrived.
+    pub unmatched: u64,
+    /// The earliest time; in JSON as in RFC 3339, or null if there are no requests.
+    #[serde(serialize_with = "rfc3339")]
+    pub first: Option<Timestamp>,
+    /// The latest time.
+    #[serde(serialize_with = "rfc3339")]
+    pub last: Option<Timestamp>,
+    /// By limit, also those that no request met.
+    pub limits: BTreeMap<String, LimitReport>,
+    /// The first lines that could not be read.
+    pub malformed: Vec<MalformedLine>,
+}
+
+/// What became of the requests on the routes of one limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct LimitReport {
+    /// Allowed and charged.
+    pub allowed: u64,
+    /// Denied by this limit.
+    pub denied: u64,
+    /// Allowed by this limit but denied by another, so charged on none.
+    pub not_charged: u64,
+    /// Not decided by this limit: the log has no value for a dimension of its key, or none that a key can carry.
+    pub missing_dimension: u64,
+    /// Distinct keys.
+    pub keys: u64,
+    /// The keys denied most often; among equals in the order of the keys.
+    pub top_denied: Vec<DeniedKey>,
+}
+
+/// A key and how often it was denied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DeniedKey {
+    /// The key in its canonical form, as other commands take it: `client_ip:192.0.2.1`.
+    pub key: String,
+    /// Requests that the limit denied.
+    pub denied: u64,
+    /// Requests that were allowed.
+    pub allowed: u64,
+    /// The longest wait that a denial named, in milliseconds, rounded up; `None` if the cost never fits.
+    pub max_wait_ms: Option<u64>,
+}
+
+/// A line that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MalformedLine {
+    /// Its number, counted from 1.
+    pub line: u64,
+    /// The byte at which the flaw shows, counted from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub why: String,
+    /// The beginning of the line; what is not UTF-8 or does not print is replaced.
+    pub text: String,
+}
+
+impl MalformedLine {
+    pub(crate) fn new(line: u64, error: &LineError, text: &[u8]) -> Self {
+        // No character is longer than 4 bytes, so the rest of a long line need not be decoded.
+        let start = &text[..text.len().min(4 * (SHOWN + 1))];
+        let start = String::from_utf8_lossy(start.trim_ascii_end());
+        let mut shown: String = printable(&start).take(SHOWN).collect();
+        if start.chars().nth(SHOWN).is_some() {
+            shown.push('…');
+        }
+        Self { line, column: error.column, why: error.to_string(), text: shown }
+    }
+}
+
+/// Text from a log, harmless on a terminal: control characters are replaced.
+pub(crate) fn printable(text: &str) -> impl Iterator<Item = char> {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+}
+
+/// An instant as in RFC 3339, in UTC.
+pub(crate) fn instant(at: Timestamp) -> String {
+    // Every timestamp lies before 2554 and jiff's end in 9999, so the fallback is never shown.
+    jiff::Timestamp::from_nanosecond(i128::from(at.as_nanos())).map_or_else(|_| at.to_string(), |at| at.to_string())
+}
+
+fn rfc3339<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(instant).serialize(serializer)
+}

@@ -1,0 +1,105 @@
+//! A policy file, applied to a log.
+
+use crate::support::line;
+use tollgate_policy::Policy;
+use tollgate_replay::{Options, Report, replay};
+
+const POLICY: &str = r#"
+version = 1
+revision = 3
+
+[identity]
+client_ip = { trusted_hops = 0, ipv6_prefix = 48 }
+
+[plans]
+names = ["free", "pro"]
+default = "free"
+
+[limits.orders]
+key = ["user"]
+rate = "100/h"
+plans.free = { rate = "2/h" }
+
+[limits.units]
+key = ["user ?? client_ip"]
+rate = "10/h"
+
+[limits.tenants]
+key = ["tenant"]
+rate = "1/h"
+"#;
+
+const ROUTES: &str = r#"
+[[routes]]
+match = "GET /api/orders/{id}"
+charge = ["orders"]
+
+[[routes]]
+match = "GET /api/tenant"
+charge = ["tenants"]
+
+[[routes]]
+match = "GET /api/export"
+charge = [{ limit = "units", cost = 4 }]
+
+[[exempt]]
+match = "GET /healthz"
+why = "a rate-limited health check lies"
+"#;
+
+fn run(policy: &str, log: &[String]) -> Report {
+    let policy = Policy::parse(policy).unwrap_or_else(|findings| panic!("{findings:?}")).policy;
+    replay(log.concat().as_bytes(), &policy, &Options::default(), |_| ()).unwrap()
+}
+
+fn counts(report: &Report, name: &str) -> [u64; 4] {
+    let limit = &report.limits[name];
+    [limit.allowed, limit.denied, limit.missing_dimension, limit.keys]
+}
+
+#[test]
+fn routes_costs_exemptions_and_the_default_plan_count() {
+    let log = [
+        line("192.0.2.1", "alice", 1, "/api/orders/1?full=1"),
+        line("192.0.2.1", "alice", 2, "/api/orders/2"),
+        line("192.0.2.1", "alice", 3, "/api/orders/3"), // the third in the default plan's 2 an hour
+        line("192.0.2.1", "bob", 4, "/api/orders/3"),
+        line("192.0.2.1", "-", 5, "/api/orders/3"), // nobody to count
+        line("192.0.2.1", "-", 6, "/api/export"),
+        line("192.0.2.1", "alice", 7, "http://api.example.com/api/export"),
+        line("2001:db8:0:1::1", "-", 8, "/api/export"),
+        line("2001:db8:0:2::1", "-", 9, "/api/export"),
+        line("2001:db8:0:3::1", "-", 10, "/api/export"), // the third of one /48
+        line("192.0.2.1", "-", 11, "/healthz"),
+        line("192.0.2.1", "-", 12, "/elsewhere"),
+        line("192.0.2.1", "alice", 13, "/api/tenant"),
+    ];
+    let report = run(&format!("{POLICY}{ROUTES}"), &log);
+    assert_eq!(counts(&report, "orders"), [3, 1, 1, 2]);
+    assert_eq!(counts(&report, "tenants"), [0, 0, 1, 0]);
+    assert_eq!(counts(&report, "units"), [4, 1, 0, 3]);
+    assert_eq!(report.limits["units"].top_denied[0].key, "client_ip:2001%3Adb8%3A%3A/48");
+    assert_eq!((report.requests, report.denied, report.exempt, report.unmatched), (13, 2, 1, 1));
+}
+
+#[test]
+fn a_policy_without_routes_charges_every_limit_on_every_request() {
+    let log = [
+        line("192.0.2.1", "alice", 1, "/a"),
+        line("192.0.2.1", "-", 2, "/b"),
+        "192.0.2.1 - - [17/May/2015:10:00:03 +0000] \"-\" 408 0\n".to_owned(),
+    ];
+    let report = run(POLICY, &log);
+    assert_eq!(counts(&report, "orders"), [1, 0, 1, 1]);
+    assert_eq!(counts(&report, "units"), [2, 0, 0, 2]);
+    assert_eq!(counts(&report, "tenants"), [0, 0, 2, 0]);
+    assert_eq!((report.exempt, report.unmatched), (0, 1));
+}
+
+#[test]
+fn a_value_that_no_key_can_carry_takes_no_other_limit_with_it() {
+    let per_ip = "version = 1\n[limits.ip]\nkey = [\"client_ip\"]\nrate = \"1/h\"\n[limits.user]\nkey = [\"user\"]\nrate = \"1/h\"\n";
+    let report = run(per_ip, &[line("192.0.2.1", &"x".repeat(3000), 1, "/")]);
+    assert_eq!(counts(&report, "ip"), [1, 0, 0, 1]);
+    assert_eq!(counts(&report, "user"), [0, 0, 1, 0]);
+}

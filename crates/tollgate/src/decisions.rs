@@ -1,0 +1,154 @@
+//! Decisions asked for in JSON (`POST /v1/decisions`), for callers in any language.
+//!
+//! Invariant: an answer with status 200 is a decision; bad input is 400 and charges nothing; a limiter that cannot
+//! decide is 503, never 429. Nothing here knows HTTP beyond the number of a status.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tollgate_core::{Charges, Decision, LimitDecision, LimitName, Outcome};
+use tollgate_dynamodb::{Limiter, Store};
+use tollgate_policy::{Policy, StoreFailure, Wanted};
+
+/// A status and a JSON body.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// 200, 400 or 503.
+    pub status: u16,
+    /// The body.
+    pub body: Value,
+}
+
+/// One decision wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    limit: String,
+    key: BTreeMap<String, String>,
+    plan: Option<String>,
+    /// Kept as JSON until checked, so that -5 and 0.5 get an answer that says what is wrong with them.
+    cost: Option<Value>,
+}
+
+/// One limit's answer.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    allowed: bool,
+    limit: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    never_fits: bool,
+    remaining: Option<u64>,
+    retry_after_ms: Option<u64>,
+    reset_ms: Option<u64>,
+    source: &'a str,
+}
+
+/// Decides what `body` asks for: an object for one limit, an array for one all-or-nothing decision on several limits of
+/// one key, answered in the same order.
+pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]) -> Reply {
+    let (requests, is_array) = match parse(body) {
+        Ok(parsed) => parsed,
+        Err(message) => return bad_request(&message),
+    };
+    let charges = match charges(policy, &requests) {
+        Ok(charges) => charges,
+        Err(message) => return bad_request(&message),
+    };
+    let answers = match limiter.take(&charges).await {
+        Ok(decision) => ordered(&requests, &decision),
+        Err(error) if policy.store_failure(None, names(&charges)) == StoreFailure::Open => {
+            tracing::warn!(%error, "the store gave no answer; the limit lets calls pass");
+            requests.iter().map(|request| unanswered(&request.limit)).collect()
+        }
+        Err(error) => return unavailable(&error),
+    };
+    let body = if is_array { Value::Array(answers) } else { answers.into_iter().next().unwrap_or_default() };
+    Reply { status: 200, body }
+}
+
+fn parse(body: &[u8]) -> Result<(Vec<Request>, bool), String> {
+    let value: Value = serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
+    let is_array = value.is_array();
+    let values = if let Value::Array(values) = value { values } else { vec![value] };
+    if values.is_empty() {
+        return Err("the array is empty; name at least one limit".to_owned());
+    }
+    let shape = r#"write {"limit":"orders","key":{"user":"alice"},"plan":"free","cost":1}"#;
+    let parse = |value| serde_json::from_value(value).map_err(|e| format!("{e}; {shape}"));
+    Ok((values.into_iter().map(parse).collect::<Result<_, _>>()?, is_array))
+}
+
+fn cost(request: &Request) -> Result<u64, String> {
+    match &request.cost {
+        None => Ok(1),
+        Some(cost) => cost.as_u64().ok_or_else(|| format!("cost must be a whole number from 0, not {cost}")),
+    }
+}
+
+fn charges(policy: &Policy, requests: &[Request]) -> Result<Charges, String> {
+    let keys: Vec<Vec<(&str, &str)>> =
+        requests.iter().map(|r| r.key.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()).collect();
+    let mut wanted = Vec::with_capacity(requests.len());
+    for (request, key) in requests.iter().zip(&keys) {
+        wanted.push(Wanted { limit: &request.limit, key, plan: request.plan.as_deref(), cost: cost(request)? });
+    }
+    let mut charges = policy.charges(&wanted).map_err(|e| e.to_string())?;
+    match (charges.pop(), charges.is_empty()) {
+        (Some(only), true) => Ok(only),
+        _ => {
+            Err("several keys in one decision are not supported by this version; ask for each key by itself".to_owned())
+        }
+    }
+}
+
+fn names(charges: &Charges) -> impl Iterator<Item = &LimitName> {
+    charges.charges().iter().map(|charge| &charge.limit)
+}
+
+fn ordered(requests: &[Request], decision: &Decision) -> Vec<Value> {
+    let of = |request: &Request| decision.limits.iter().find(|l| l.limit.as_str() == request.limit);
+    requests.iter().filter_map(of).map(|limit| answer(limit, decision)).collect()
+}
+
+fn answer(limit: &LimitDecision, decision: &Decision) -> Value {
+    let never_fits = limit.outcome == Outcome::NeverFits;
+    let wait = limit.retry_after.unwrap_or_default();
+    json!(Answer {
+        allowed: limit.outcome == Outcome::Allowed,
+        limit: limit.limit.as_str(),
+        never_fits,
+        remaining: Some(limit.remaining),
+        retry_after_ms: (!never_fits).then(|| millis(wait)),
+        reset_ms: Some(millis(limit.reset_after)),
+        source: decision.source.as_str(),
+    })
+}
+
+/// The answer of a limit that lets calls pass while the store is gone: what is left is not known.
+fn unanswered(limit: &str) -> Value {
+    let source = tollgate_core::Source::Open.as_str();
+    json!(Answer {
+        allowed: true,
+        limit,
+        never_fits: false,
+        remaining: None,
+        retry_after_ms: Some(0),
+        reset_ms: None,
+        source
+    })
+}
+
+/// Milliseconds, rounded up: a client that waits as told must not be early.
+fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+fn bad_request(message: &str) -> Reply {
+    Reply { status: 400, body: json!({ "error": "bad_request", "message": message }) }
+}
+
+fn unavailable(error: &tollgate_dynamodb::Error) -> Reply {
+    tracing::warn!(%error, "the store gave no answer; the limit is closed");
+    Reply { status: 503, body: json!({ "error": "limiter_unavailable", "message": error.to_string() }) }
+}
