@@ -42,7 +42,7 @@ struct Charge {
 pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     let policy = open::policy(&args.policy)?;
     let explanation = explain(&policy, args)?;
-    if args.json.json { output::json(&explanation) } else { Ok(output::say(text(&explanation).trim_end())) }
+    output::result(args.json, &explanation, || text(&explanation))
 }
 
 fn explain(policy: &Policy, args: &ExplainArgs) -> Result<Explanation> {

@@ -6,6 +6,7 @@ use crate::{open, output};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::time::Duration;
 use tollgate_core::{Bucket, Key, LimitName, Timestamp};
 use tollgate_dynamodb::admin::{self, Inspection};
 use tollgate_dynamodb::attributes;
@@ -40,11 +41,7 @@ pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
     let key: Key = args.key.parse()?;
     let store = open::target(&args.target).await?;
     let inspected = view(&key, admin::inspect(&store, &key).await?);
-    if args.json.json {
-        return output::json(&inspected);
-    }
-    output::say(text(&inspected).trim_end());
-    Ok(())
+    output::result(args.json, &inspected, || text(&inspected))
 }
 
 pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
@@ -53,14 +50,11 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
     let store = open::target(&args.key.target).await?;
     let limits = admin::reset(&store, &key, only.as_ref()).await?;
     let names: Vec<_> = limits.iter().map(LimitName::as_str).collect();
-    if args.key.json.json {
-        return output::json(&serde_json::json!({ "key": key.to_string(), "reset": names }));
-    }
-    match names.as_slice() {
-        [] => output::say(format!("{key}: nothing to reset, every bucket is full")),
-        names => output::say(format!("{key}: filled {}", names.join(", "))),
-    }
-    Ok(())
+    let value = serde_json::json!({ "key": key.to_string(), "reset": names });
+    output::result(args.key.json, &value, || match names.as_slice() {
+        [] => format!("{key}: nothing to reset, every bucket is full"),
+        names => format!("{key}: filled {}", names.join(", ")),
+    })
 }
 
 fn view(key: &Key, inspection: Inspection) -> Inspected {
@@ -83,7 +77,7 @@ fn told(bucket: &Bucket, now: Timestamp) -> Limit {
     Limit {
         remaining: figures.remaining(Some(bucket.tat), now),
         burst: figures.burst(),
-        rate: format!("{} per {} ns", figures.n(), figures.period()),
+        rate: format!("{} per {:?}", figures.n(), Duration::from_nanos(figures.period())),
         reset_ms: figures.reset_after(Some(bucket.tat), now).as_nanos().div_ceil(1_000_000),
         revision: bucket.terms.revision,
         plan: bucket.terms.plan.to_string(),

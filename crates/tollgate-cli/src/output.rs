@@ -2,6 +2,7 @@
 //!
 //! Invariant: a closed pipe (`tollgate … | head`) is not an error.
 
+use crate::args::Json;
 use crate::error::{CliError, Result};
 use serde::Serialize;
 use std::fmt::Display;
@@ -27,9 +28,13 @@ pub(crate) fn complain(error: &CliError) {
     };
 }
 
-/// Prints the result as one JSON document.
-pub(crate) fn json(value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| CliError::Input(format!("cannot write JSON: {e}")))?;
-    say(text);
+/// Prints the result, as one JSON document or as text.
+pub(crate) fn result(json: Json, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+    if json.json {
+        let written = serde_json::to_string_pretty(value);
+        say(written.map_err(|e| CliError::Input(format!("cannot write JSON: {e}")))?);
+    } else {
+        say(text().trim_end());
+    }
     Ok(())
 }

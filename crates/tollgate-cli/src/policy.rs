@@ -1,11 +1,11 @@
 //! `tollgate policy check|schema`.
 
-use crate::args::{PolicyArgs, PolicyCommand};
+use crate::args::{Json, PolicyArgs, PolicyCommand};
 use crate::error::{CliError, Result};
 use crate::output;
 use serde_json::json;
 use std::path::Path;
-use tollgate_policy::{Error, JSON_SCHEMA, Policy};
+use tollgate_policy::{Error, JSON_SCHEMA, Policy, Severity};
 
 pub(crate) fn run(args: &PolicyArgs) -> Result<()> {
     match &args.command {
@@ -13,11 +13,11 @@ pub(crate) fn run(args: &PolicyArgs) -> Result<()> {
             output::say(JSON_SCHEMA.trim_end());
             Ok(())
         }
-        PolicyCommand::Check { file, json } => check(file, json.json),
+        PolicyCommand::Check { file, json } => check(file, *json),
     }
 }
 
-fn check(file: &Path, as_json: bool) -> Result<()> {
+fn check(file: &Path, as_json: Json) -> Result<()> {
     let name = file.display().to_string();
     let (findings, limits, routes) = match Policy::load(file) {
         Ok(parsed) => (parsed.warnings, parsed.policy.limits().len(), parsed.policy.routes().len()),
@@ -25,18 +25,15 @@ fn check(file: &Path, as_json: bool) -> Result<()> {
         Err(other) => return Err(CliError::Input(other.to_string())),
     };
     let ok = !findings.has_errors();
-    if as_json {
-        output::json(&json!({ "file": name, "ok": ok, "diagnostics": findings }))?;
-    } else if !findings.is_empty() {
-        output::say(findings.render(&name).trim_end());
+    let value = json!({ "file": name, "ok": ok, "diagnostics": findings });
+    output::result(as_json, &value, || {
+        let verdict = if ok { format!("{name}: ok, {limits} limits and {routes} routes") } else { String::new() };
+        findings.render(&name) + &verdict
+    })?;
+    if ok {
+        return Ok(());
     }
-    let errors = findings.iter().filter(|d| d.severity == tollgate_policy::Severity::Error).count();
-    if !ok {
-        let plural = if errors == 1 { "" } else { "s" };
-        return Err(CliError::Check(format!("{name} has {errors} error{plural}")));
-    }
-    if !as_json {
-        output::say(format!("{name}: ok, {limits} limits and {routes} routes"));
-    }
-    Ok(())
+    let errors = findings.iter().filter(|d| d.severity == Severity::Error).count();
+    let plural = if errors == 1 { "" } else { "s" };
+    Err(CliError::Policy(format!("{name}: {errors} error{plural}")))
 }

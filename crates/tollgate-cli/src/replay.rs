@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
     let report: Report = replay(log, &policy, &options, |read| bar.set_position(read))
         .map_err(|e| CliError::Input(format!("{}: {e}", args.log.display())))?;
     bar.finish_and_clear();
-    if args.json.json { output::json(&report) } else { Ok(output::say(text::render(&report).trim_end())) }
+    output::result(args.json, &report, || text::render(&report))
 }
 
 /// The log, and its size if it has one.

@@ -12,20 +12,13 @@ pub(crate) async fn run(args: TableArgs) -> Result<()> {
             let connected = open::connection(&target).await?;
             let options = CreateOptions { without_ttl: false, point_in_time_recovery, deletion_protection };
             create(&connected, &target.table, options).await?;
-            if json.json {
-                return output::json(&serde_json::json!({ "table": target.table, "created": true }));
-            }
-            output::say(format!("table {} is ready at {}", target.table, connected.endpoint()));
-            Ok(())
+            let value = serde_json::json!({ "table": target.table, "created": true });
+            output::result(json, &value, || format!("table {} is ready at {}", target.table, connected.endpoint()))
         }
         TableCommand::Describe { target, json } => {
             let connected = open::connection(&target).await?;
             let findings = describe(&connected, &target.table).await?;
-            if json.json {
-                output::json(&findings)?;
-            } else {
-                output::say(text(&findings));
-            }
+            output::result(json, &findings, || text(&findings))?;
             check(&findings, &target.table)
         }
     }

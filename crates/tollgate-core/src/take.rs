@@ -81,8 +81,6 @@ impl Take {
                 step => step,
             }
         };
-        // What a guess noticed is noticed again if it is true.
-        take.notices.clear();
         (take, step)
     }
 
@@ -96,7 +94,8 @@ impl Take {
     /// If the cost fitted at the instant that the refused write was made with, into a bucket that is busy by then, the
     /// decision stays at that instant: theoretical arrival times only grow, so the busy form's floor holds from now on,
     /// whoever else writes. (With a later instant the bucket may look idle again, and callers of a bucket that refills
-    /// faster than they write would overtake each other without end.) Any instant within the call is as good.
+    /// faster than they write would overtake each other without end. What is left is a bucket whose whole window is
+    /// shorter than the spread of the calls under way.) Any instant within the call is as good.
     pub fn refused(&mut self, item: Option<&Item>, moment: Moment) -> Step {
         let at_first = Moment { now: self.now, clock_agrees: false };
         // A clock that was corrected meanwhile was wrong before.
@@ -159,6 +158,8 @@ impl Take {
             Step::Write(self.write(&views, writes, item))
         };
         self.charging = charging;
+        // What an earlier view of the item gave rise to is noticed again if it is still so.
+        self.notices.retain(|notice| *notice == Notice::Mispredicted);
         self.notices.extend(notices);
         step
     }

@@ -6,7 +6,7 @@
 use crate::attributes::{self, Attributes};
 use crate::error::{Error, Result};
 use crate::store::{DynamoStore, Store, Written};
-use tollgate_core::{Bucket, Item, Key, LimitName, LimitWrite, Timestamp, Write};
+use tollgate_core::{Bucket, Item, Key, LimitName, LimitWrite, Timestamp, TokenBucket, Write};
 
 /// A key as the table has it.
 #[derive(Debug, Clone)]
@@ -59,6 +59,8 @@ pub async fn reset<S: Store>(store: &S, key: &Key, only: Option<&LimitName>) -> 
 }
 
 fn fill(limit: &LimitName, seen: &Bucket, now: Timestamp) -> LimitWrite {
-    let full = seen.terms.bucket.at(now);
+    // Full for every clock that agrees with the table's, not only for this one.
+    let bucket = &seen.terms.bucket;
+    let full = bucket.at(now) - bucket.span(TokenBucket::CLOCK_TOLERANCE_NS);
     LimitWrite::change(limit.clone(), seen, Bucket::starting(seen.terms.clone(), full, now, fastrand::u64(..)))
 }

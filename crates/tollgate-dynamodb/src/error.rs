@@ -3,6 +3,7 @@
 //! Invariant: [`Fate::NotApplied`] is claimed only where DynamoDB or the operating system says so. Everything else is
 //! [`Fate::Unknown`] and never sent again, since sending again could charge twice.
 
+use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -50,9 +51,9 @@ pub enum Error {
     },
     /// The credentials chain found nothing.
     #[error(
-        "no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role ({0})"
+        "no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role"
     )]
-    NoCredentials(String),
+    NoCredentials,
     /// No Region is configured.
     #[error("no AWS Region is configured; set AWS_REGION or pass --region")]
     NoRegion,
@@ -115,12 +116,16 @@ where
     let message = error.message().map_or_else(|| root_cause(error), str::to_owned);
     match error {
         SdkError::ServiceError(_) => by_code(error.code().unwrap_or("unknown"), message, context),
+        _ if mentions::<CredentialsError>(error) => {
+            tracing::debug!(cause = root_cause(error), "no provider has credentials");
+            Error::NoCredentials
+        }
         SdkError::ConstructionFailure(_) => before_sending(root_cause(error), context),
         SdkError::DispatchFailure(failure) => {
             let cause = failure.as_connector_error().map_or_else(|| root_cause(error), |e| root_cause(e));
             if never_connected(error) {
                 Error::Unreachable { endpoint: context.endpoint.to_owned(), cause }
-            } else if failure.is_user() || mentions::<aws_credential_types::provider::error::CredentialsError>(error) {
+            } else if failure.is_user() {
                 before_sending(cause, context)
             } else {
                 Error::Ambiguous(cause)
@@ -131,15 +136,8 @@ where
     }
 }
 
-fn before_sending(cause: String, context: Context<'_>) -> Error {
-    let text = cause.to_lowercase();
-    if text.contains("credential") {
-        Error::NoCredentials(cause)
-    } else if text.contains("region") {
-        Error::NoRegion
-    } else {
-        Error::Refused { action: context.action, message: cause }
-    }
+fn before_sending(message: String, context: Context<'_>) -> Error {
+    Error::Refused { action: context.action, message }
 }
 
 /// DynamoDB's error codes, by what they say (Developer Guide, "Error handling").

@@ -201,7 +201,7 @@ async fn ttl_finding(client: &Client, table: &str) -> Finding {
          --time-to-live-specification Enabled=true,AttributeName={EXPIRES_AT}"
     );
     let (is, mend) = match client.describe_time_to_live().table_name(table).send().await {
-        Err(e) => (format!("unknown ({})", code(&e)), Some("grant dynamodb:DescribeTimeToLive to see it".to_owned())),
+        Err(e) => unseen(&e, "dynamodb:DescribeTimeToLive"),
         Ok(output) => {
             let ttl = output.time_to_live_description;
             let attribute = ttl.as_ref().and_then(|t| t.attribute_name.clone()).unwrap_or_default();
@@ -226,9 +226,7 @@ async fn recovery_finding(client: &Client, table: &str) -> Finding {
          --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
     );
     let (is, mend) = match client.describe_continuous_backups().table_name(table).send().await {
-        Err(e) => {
-            (format!("unknown ({})", code(&e)), Some("grant dynamodb:DescribeContinuousBackups to see it".to_owned()))
-        }
+        Err(e) => unseen(&e, "dynamodb:DescribeContinuousBackups"),
         Ok(output) => {
             let backups = output.continuous_backups_description;
             let recovery = backups.and_then(|b| b.point_in_time_recovery_description);
@@ -240,6 +238,10 @@ async fn recovery_finding(client: &Client, table: &str) -> Finding {
     Finding { what: "point-in-time recovery", is, mend, required: false }
 }
 
-fn code<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> String {
-    error.code().unwrap_or("no answer").to_owned()
+/// What cannot be described is a finding too: missing permission, or an emulator without the operation.
+fn unseen<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>, action: &str) -> (String, Option<String>) {
+    match error.code().unwrap_or("no answer") {
+        "UnknownOperationException" => ("not offered by this endpoint".to_owned(), None),
+        code => (format!("unknown ({code})"), Some(format!("grant {action} to see it"))),
+    }
 }

@@ -57,15 +57,11 @@ impl Intercept for Wire {
         let date = context.response().headers().get("date");
         let date = date.and_then(|text| DateTime::from_str(text, Format::HttpDate).ok());
         let date = date.and_then(|date| u64::try_from(date.secs()).ok());
-        if let (Some(Sent(sent)), Some(date)) = (config.load::<Sent>(), date) {
-            if let Some(ns) = self.offset.observe(*sent, self.clock.now(), date) {
-                let ms = ns / 1_000_000;
-                tracing::warn!(
-                    offset_ms = ms,
-                    "the local clock and DynamoDB's differ by more than a second; correcting"
-                );
-                self.meter.record(Event::ClockSkew(ms));
-            }
+        let (Some(Sent(sent)), Some(date)) = (config.load::<Sent>(), date) else { return Ok(()) };
+        if let Some(ns) = self.offset.observe(*sent, self.clock.now(), date) {
+            let ms = ns / 1_000_000;
+            tracing::warn!(offset_ms = ms, "the local clock and DynamoDB's differ by more than a second; correcting");
+            self.meter.record(Event::ClockSkew(ms));
         }
         Ok(())
     }

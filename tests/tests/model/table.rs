@@ -9,6 +9,7 @@ use crate::scenario::Scenario;
 use stateright::{Model, Property};
 use std::sync::Arc;
 use tollgate_core::take::{Moment, Notice};
+use tollgate_core::write::Assign;
 use tollgate_core::{Charges, Decision, Item, Outcome, Step, Take, Timestamp, Write};
 
 /// True time at the start, epoch seconds.
@@ -20,7 +21,7 @@ pub(crate) struct Flight {
     take: Take,
     /// The write, or a read.
     request: Option<Write>,
-    /// True time when the request was made.
+    /// True time of the instant that the request is dated by.
     secs: u64,
     /// The id of a busy period that the call may start.
     busy_period: u64,
@@ -114,6 +115,13 @@ impl Table {
         &self.scenario.callers[caller].calls[call]
     }
 
+    /// True time of the instant that a write is dated by: a corrected busy form may keep that of the call's first write.
+    fn dated(&self, caller: usize, write: &Write, secs: u64) -> u64 {
+        let Some(Assign::Extend { start, terms, .. }) = write.limits.first().map(|l| &l.assign) else { return secs };
+        let now = Timestamp::from_nanos(u64::try_from(start.0 / i128::from(terms.bucket.n())).unwrap());
+        now.offset_by(-self.scenario.callers[caller].offset).as_secs() - EPOCH
+    }
+
     fn raise(&self, s: &mut State, fault: Fault) {
         if self.scenario.only.is_none_or(|only| only == fault) {
             s.fault.get_or_insert(fault);
@@ -143,6 +151,7 @@ impl Table {
                 if usize::from(flight.writes) > self.scenario.most_writes(c) {
                     self.raise(s, Fault::TooManyWrites);
                 }
+                flight.secs = self.dated(c, &write, s.secs);
                 flight.request = Some(write);
             }
             Step::Done(decision) => {

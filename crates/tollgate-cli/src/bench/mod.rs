@@ -37,7 +37,7 @@ pub struct Report {
 /// The table cannot be reached.
 pub async fn run(args: BenchArgs) -> Result<()> {
     let report = measure(&args).await?;
-    if args.json.json { output::json(&report) } else { Ok(output::say(text(&report).trim_end())) }
+    output::result(args.json, &report, || text(&report))
 }
 
 /// Measures.

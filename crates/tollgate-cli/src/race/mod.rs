@@ -69,11 +69,7 @@ pub struct Report {
 /// [`CliError::Check`] if more was admitted than the key had, or the table's account differs from the clients'.
 pub async fn run(args: RaceArgs) -> Result<()> {
     let report = race(&args).await?;
-    if args.json.json {
-        output::json(&report)?;
-    } else {
-        output::say(text(&report));
-    }
+    output::result(args.json, &report, || text(&report))?;
     check(&report)
 }
 

@@ -1,1 +1,15 @@
-//! x
+//! The core attacked from outside: exactness of the arithmetic, the protocol against the meaning of its writes, terms, keys.
+//!
+//! Bounds are checked in integers, stated apart from the code under test.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod carry;
+mod clock;
+mod extremes;
+mod key;
+mod several_limits;
+mod store;
+mod terms;
+mod token_bucket;
+mod writes;

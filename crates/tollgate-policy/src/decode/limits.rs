@@ -190,16 +190,18 @@ fn figures(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Figures> {
     // A bucket's own bounds say what is wrong with 0 or a huge number; here it is only read.
     let size = burst.map(|node| fields::integer(report, node, "burst", 1..=TokenBucket::MAX_TOKENS, "20"));
     let (node, text, Rate { n, period_ns }) = rate?;
-    let size = transpose(size)?.unwrap_or(n);
-    let build = Figures::new(text, n, period_ns, size);
-    build
+    let size = transpose(size);
+    // A burst that cannot be read must not hide what is wrong with the rate: that is checked with a burst of 1.
+    let build = Figures::new(text, n, period_ns, size.map_or(1, |size| size.unwrap_or(n)));
+    let build = build
         .map_err(|error| {
             let of_rate = matches!(error, tollgate_core::Error::Figure { figure: "rate" | "period", .. });
             let at = burst.filter(|_| !of_rate).unwrap_or(node).span();
             let help = "write a rate like \"50/h\", \"100/min\" or \"5/15min\" and a burst like 20";
             report.error(&at, error.to_string(), help);
         })
-        .ok()
+        .ok();
+    size.and(build)
 }
 
 fn by_plan(report: &mut Report<'_>, node: Option<Node<'_>>, plans: &Plans) -> Option<BTreeMap<Arc<str>, Figures>> {

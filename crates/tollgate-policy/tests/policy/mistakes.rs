@@ -107,6 +107,12 @@ fn figures() {
 }
 
 #[test]
+fn a_bad_burst_does_not_hide_a_bad_rate() {
+    let found = lines(&refused(&limit("key = [\"user\"]\nrate = \"0/h\"\nburst = -5")));
+    assert!(found.len() == 2 && found[0].starts_with("4:8: ") && found[1].starts_with("5:9: "), "{found:#?}");
+}
+
+#[test]
 fn figures_of_plans() {
     let plan = |figures: &str| format!("{}[plans]\nnames = [\"free\", \"pro\"]\n", extra(figures));
     one(&plan("plans.pro = { rate = \"1/decade\" }"), "5:22", "unknown unit");

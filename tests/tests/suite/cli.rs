@@ -1,0 +1,153 @@
+//! The command as its users see it: output, one line for an error, exit codes.
+
+use crate::harness::{TABLE, endpoint, json, repository, run, stderr, stdout, tollgate};
+use std::io::Write;
+use std::process::{Output, Stdio};
+
+const PER_IP: &str = "version = 1\n[limits.per-ip]\nkey = ['client_ip']\nrate = '10/min'\nburst = 5\n";
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn path(file: &tempfile::NamedTempFile) -> &str {
+    file.path().to_str().unwrap()
+}
+
+#[test]
+fn a_policy_with_five_mistakes_prints_five_errors_with_their_places() {
+    let policy = file(
+        "version = 1\n[limits.a]\nkey = [\"usr\"]\nrate = \"0/h\"\nburst = -1\n\
+         [[routes]]\nmatch = \"GET /x\"\ncharge = [\"b\", { limit = \"a\", cost = 0 }]\n",
+    );
+    let output = run(&["policy", "check", path(&policy)]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    let places: Vec<_> =
+        text.lines().filter(|l| l.contains(": error: ")).map(|l| l.split(": error").next().unwrap()).collect();
+    let expected = ["3:8", "4:8", "5:9", "8:11", "8:38"].map(|at| format!("{}:{at}", path(&policy)));
+    assert_eq!(places, expected, "{text}");
+    let report = json(&run(&["policy", "check", path(&policy), "--json"]));
+    assert_eq!((&report["ok"], report["diagnostics"].as_array().unwrap().len()), (&false.into(), 5));
+}
+
+#[test]
+fn the_sample_policy_is_clean_and_the_schema_is_one() {
+    let sample = repository("infra/tollgate.toml");
+    let output = run(&["policy", "check", sample.to_str().unwrap()]);
+    assert!(output.status.success() && !stdout(&output).contains("warning"), "{}", stdout(&output));
+    assert!(json(&run(&["policy", "schema"]))["$schema"].as_str().unwrap().contains("2020-12"));
+}
+
+#[test]
+fn parts_that_come_later_are_refused_by_name() {
+    let policy = file("version = 1\n[limits.a]\nkey = ['user']\nrate = '5/15min'\nalgorithm = 'sliding-log'\n");
+    let output = run(&["policy", "check", path(&policy)]);
+    assert!(output.status.code() == Some(1) && stdout(&output).contains("not supported by this version"));
+}
+
+#[test]
+fn a_replay_counts_exactly_and_a_malformed_line_is_never_fatal() {
+    let line =
+        |ip: &str, at: &str| format!("{ip} - - [17/May/2015:10:{at} +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"x\"\n");
+    let mut log = String::from("this is no log line\n");
+    // Out of order: the seventh call of one address within the minute is the first in the file.
+    for at in ["05:06", "05:00", "05:01", "05:02", "05:03", "05:04", "05:05"] {
+        log += &line("192.0.2.1", at);
+    }
+    log += &line("192.0.2.2", "05:00");
+    let (log, policy) = (file(&log), file(PER_IP));
+    let report = json(&run(&["replay", path(&log), "--policy", path(&policy), "--json"]));
+    assert_eq!((&report["requests"], &report["skipped"]), (&8.into(), &1.into()));
+    let limit = &report["limits"]["per-ip"];
+    // 5 at once, and one token each 6 s: the one at 05:05 is denied, the one at 05:06 is not.
+    assert_eq!((&limit["allowed"], &limit["denied"]), (&7.into(), &1.into()));
+    assert_eq!(limit["top_denied"][0]["key"], "client_ip:192.0.2.1");
+    let text = stdout(&run(&["replay", path(&log), "--policy", path(&policy)]));
+    assert!(text.contains("per-ip") && text.contains("this is no log line"), "{text}");
+    let mut piped = tollgate()
+        .args(["replay", "-", "--policy", path(&policy), "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    piped.stdin.take().unwrap().write_all(&std::fs::read(log.path()).unwrap()).unwrap();
+    assert_eq!(json(&piped.wait_with_output().unwrap()), report);
+}
+
+/// The real log, if the machine has it: 10/min burst 5 per address.
+#[test]
+fn the_sample_log_gives_the_known_figures() {
+    let Ok(log) = std::env::var("TOLLGATE_SAMPLE_LOG") else {
+        println!("skipped: set TOLLGATE_SAMPLE_LOG to web-2015-05.log");
+        return;
+    };
+    let report = json(&run(&["replay", &log, "--policy", path(&file(PER_IP)), "--json"]));
+    assert_eq!((&report["requests"], &report["skipped"]), (&9999.into(), &1.into()));
+    assert_eq!(
+        (&report["limits"]["per-ip"]["allowed"], &report["limits"]["per-ip"]["denied"]),
+        (&8604.into(), &1395.into())
+    );
+}
+
+#[test]
+fn explain_names_route_limits_keys_and_figures() {
+    let sample = repository("infra/tollgate.toml");
+    let explain = |args: &[&str]| run(&[&["explain", "--policy", sample.to_str().unwrap()][..], args].concat());
+    let order =
+        json(&explain(&["--method", "POST", "--path", "/api/orders", "--user", "alice", "--plan", "pro", "--json"]));
+    let charge = &order["charges"][0];
+    assert_eq!(
+        (&order["matched"], &charge["limit"], &charge["key"]),
+        (&"route".into(), &"orders".into(), &"user:alice".into())
+    );
+    assert_eq!((&charge["rate"], &charge["burst"], &charge["cost"]), (&"500/h".into(), &100.into(), &1.into()));
+    let search = json(&explain(&["--method", "GET", "--path", "/api/search", "--client-ip", "192.0.2.7", "--json"]));
+    assert_eq!(
+        (&search["charges"][0]["key"], &search["charges"][0]["cost"]),
+        (&"client_ip:192.0.2.7".into(), &5.into())
+    );
+    let missing = stdout(&explain(&["--method", "GET", "--path", "/api/search"]));
+    assert!(missing.contains("`user ?? client_ip` has no value"), "{missing}");
+    assert!(stdout(&explain(&["--method", "GET", "--path", "/healthz"])).contains("exempt"));
+    assert!(stdout(&explain(&["--method", "GET", "--path", "/nowhere"])).contains("no route"));
+    let unknown = explain(&["--method", "POST", "--path", "/api/orders", "--plan", "gold"]);
+    assert!(unknown.status.code() == Some(1) && stderr(&unknown).contains("unknown plan"), "{}", stderr(&unknown));
+}
+
+/// One line that starts with `error:`, on standard error, and nothing on standard output.
+fn one_line(output: &Output, code: i32, says: &str) {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(text.lines().count() == 1 && text.starts_with("error: ") && text.contains(says), "{text}");
+    assert!(output.stdout.is_empty(), "{}", stdout(output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_table_no_credentials_and_a_stopped_server_are_one_line_each() {
+    let url = endpoint().await;
+    tokio::task::block_in_place(|| {
+        let missing = run(&["inspect", "user:alice", "--endpoint-url", &url, "--table", "no-such-table"]);
+        one_line(&missing, 3, "tollgate table create --table no-such-table");
+        one_line(&run(&["inspect", "user:alice", "--endpoint-url", "http://127.0.0.1:9"]), 3, "cannot connect");
+        one_line(&run(&["inspect", "user:alice", "--region", "eu-west-1"]), 3, "no AWS credentials");
+        one_line(&run(&["inspect", "user:alice"]), 3, "AWS_REGION");
+        one_line(&run(&["inspect", "user:alice", "--endpoint-url", "ftp://x"]), 3, "http://");
+        for key in ["alice", "", "user:", ":alice", "user:a,user:b", "user:a:b", "user:%zz"] {
+            one_line(&run(&["inspect", key, "--endpoint-url", &url, "--table", TABLE]), 1, "key");
+        }
+    });
+}
+
+#[test]
+fn bad_arguments_and_files_exit_with_1() {
+    for args in [&["race", "--clients", "0"][..], &["nonsense"], &["replay"], &["race", "--kill"]] {
+        assert_eq!(run(args).status.code(), Some(1), "{args:?}");
+    }
+    let policy = file(PER_IP);
+    one_line(&run(&["replay", "/no/such.log", "--policy", path(&policy)]), 1, "/no/such.log");
+    one_line(&run(&["replay", "/dev/null", "--policy", "/no/such.toml"]), 1, "/no/such.toml");
+    assert_eq!(run(&["--version"]).status.code(), Some(0));
+}

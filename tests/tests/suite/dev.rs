@@ -1,0 +1,221 @@
+//! The development server as its users see it: the command, its line, its routes, its clock.
+
+use crate::harness::{json, repository, run, tollgate};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+/// A running `tollgate dev`.
+struct Dev {
+    child: Child,
+    addr: String,
+}
+
+impl Dev {
+    fn start(args: &[&str]) -> Self {
+        let mut command = tollgate();
+        command.args(["dev", "--addr", "127.0.0.1:0"]).args(args);
+        // From the root of the repository, where the sample policy is found by itself.
+        command.current_dir(repository("."));
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let addr = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split_whitespace().next())
+            .expect("an address")
+            .to_owned();
+        Self { child, addr }
+    }
+
+    /// Status, headers and body.
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
+        let mut stream = TcpStream::connect(&self.addr).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
+        (status, head.to_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    fn decide(&self, body: &Value) -> (u16, Value) {
+        let (status, _, body) = self.ask("POST", "/v1/decisions", &body.to_string());
+        (status, body)
+    }
+
+    fn advance_ms(&self, ms: u64) {
+        assert_eq!(self.ask("POST", "/dev/clock", &json!({ "advance_ms": ms }).to_string()).0, 200);
+    }
+
+    fn stats(&self) -> Value {
+        self.ask("GET", "/dev/stats", "").2
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn order(user: &str) -> Value {
+    json!({ "limit": "orders", "key": { "user": user }, "plan": "free", "cost": 1 })
+}
+
+#[test]
+fn fifty_orders_an_hour_to_the_millisecond() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let first = dev.decide(&order("alice"));
+    let expected = json!({ "allowed": true, "limit": "orders", "remaining": 49, "retry_after_ms": 0, "reset_ms": 72_000, "source": "table" });
+    assert_eq!(first, (200, expected));
+    for left in (0..49).rev() {
+        assert_eq!(dev.decide(&order("alice")).1["remaining"], left);
+    }
+    let denied = dev.decide(&order("alice"));
+    let expected = json!({ "allowed": false, "limit": "orders", "remaining": 0, "retry_after_ms": 72_000, "reset_ms": 3_600_000, "source": "table" });
+    assert_eq!(denied, (200, expected));
+    dev.advance_ms(71_999);
+    assert_eq!(dev.decide(&order("alice")).1["retry_after_ms"], 1);
+    dev.advance_ms(1);
+    assert_eq!(dev.decide(&order("alice")).1["allowed"], true);
+    assert_eq!(dev.decide(&order("bob")).1["remaining"], 49, "another user is untouched");
+    let pro = json!({ "limit": "orders", "key": { "user": "carol" }, "plan": "pro" });
+    assert_eq!(dev.decide(&pro).1["remaining"], 99);
+}
+
+#[test]
+fn every_decision_is_one_round_trip_and_one_write_unit() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let before = dev.stats();
+    for _ in 0..60 {
+        dev.decide(&order("alice"));
+    }
+    let after = dev.stats();
+    let grew = |name: &str| after[name].as_u64().unwrap() - before[name].as_u64().unwrap();
+    assert_eq!((grew("decisions"), grew("round_trips"), grew("write_units")), (60, 60, 60));
+    assert_eq!((grew("allowed"), grew("denied")), (50, 10));
+}
+
+#[test]
+fn an_array_is_one_all_or_nothing_decision() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let both = |cost: u64| json!([{ "limit": "orders", "key": { "user": "alice" } }, { "limit": "units", "key": { "user": "alice" }, "cost": cost }]);
+    let (status, answers) = dev.decide(&both(60));
+    assert_eq!((status, &answers[0]["remaining"], &answers[1]["remaining"]), (200, &49.into(), &40.into()));
+    let (_, answers) = dev.decide(&both(60));
+    assert_eq!((&answers[0]["allowed"], &answers[0]["remaining"]), (&true.into(), &49.into()), "charged nowhere");
+    assert_eq!((&answers[1]["allowed"], &answers[1]["retry_after_ms"]), (&false.into(), &2000.into()));
+}
+
+#[test]
+fn bad_input_is_400_and_says_what_to_write() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let key = json!({ "user": "alice" });
+    let cases = [
+        (json!({ "limit": "rpmm", "key": key }), "unknown limit"),
+        (json!({ "limit": "orders", "key": key, "cost": -5 }), "whole number from 0, not -5"),
+        (json!({ "limit": "orders", "key": key, "cost": 0.5 }), "not 0.5"),
+        (json!({ "limit": "orders", "key": key, "cost": "1" }), "not \"1\""),
+        (json!({ "limit": "orders", "key": key, "cost": 18_446_744_073_709_551_615_u64 }), "1,000,000,000,000"),
+        (json!({ "limit": "orders", "key": {} }), "user"),
+        (json!({ "limit": "orders", "key": { "user": "" } }), "empty"),
+        (json!({ "limit": "orders", "key": { "tenant": "acme" } }), "tenant"),
+        (json!({ "limit": "orders", "key": { "user": "k".repeat(3000) } }), "2048"),
+        (json!({ "limit": "orders", "key": key, "plan": "gold" }), "unknown plan"),
+        (json!({ "limit": "orders", "key": key, "costs": 1 }), "unknown field"),
+        (json!([]), "empty"),
+        (json!([order("a"), order("a")]), "twice"),
+        (json!([order("a"), order("b")]), "several keys"),
+        (json!(7), "write {"),
+    ];
+    let before = dev.stats();
+    for (body, says) in cases {
+        let (status, answer) = dev.decide(&body);
+        let message = answer["message"].as_str().unwrap_or_default();
+        assert!(
+            status == 400 && answer["error"] == "bad_request" && message.contains(says),
+            "{body}: {status} {answer}"
+        );
+    }
+    let (status, _, answer) = dev.ask("POST", "/v1/decisions", r#"{"limit":"orders","cost":NaN}"#);
+    assert!(status == 400 && answer["message"].as_str().unwrap().contains("not JSON"), "{answer}");
+    assert_eq!(dev.stats()["round_trips"], before["round_trips"], "all refused before any I/O");
+    let never = dev.decide(&json!({ "limit": "orders", "key": key, "cost": 51 })).1;
+    assert_eq!(
+        (&never["allowed"], &never["never_fits"], &never["retry_after_ms"]),
+        (&false.into(), &true.into(), &Value::Null)
+    );
+}
+
+#[test]
+fn other_routes_answer_in_json() {
+    let dev = Dev::start(&[]);
+    assert_eq!(dev.ask("GET", "/healthz", "").2, json!({ "status": "ok" }));
+    let (status, _, body) = dev.ask("POST", "/dev/clock", r#"{"advance_ms":1}"#);
+    assert!(status == 409 && body["message"].as_str().unwrap().contains("--clock manual"), "{body}");
+    assert_eq!(dev.ask("GET", "/nothing/here", "").0, 404);
+    let manual = Dev::start(&["--clock", "manual"]);
+    for body in ["", "{}", r#"{"advance_ms":-1}"#, r#"{"advance_ms":1,"set_ms":2}"#, r#"{"hours":1}"#] {
+        let (status, _, answer) = manual.ask("POST", "/dev/clock", body);
+        assert!(status == 400 && answer["message"].as_str().unwrap().contains("set_ms"), "{body}: {answer}");
+    }
+    let (_, head, answer) = manual.ask("POST", "/dev/clock", r#"{"set_ms":1767225599000}"#);
+    assert!(answer["now_ms"] == 1_767_225_599_000_u64 && head.contains("application/json"), "{answer}");
+}
+
+#[test]
+fn the_tools_work_on_the_running_table_and_take_their_time_from_it() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    for _ in 0..50 {
+        dev.decide(&order("alice"));
+    }
+    let stats = dev.stats();
+    let (endpoint, table) = (stats["dynamodb_endpoint"].as_str().unwrap(), stats["table"].as_str().unwrap());
+    let at = ["--endpoint-url", endpoint, "--table", table, "--json"];
+    let inspect = || json(&run(&[&["inspect", "user:alice"][..], &at].concat()));
+    assert_eq!(inspect()["limits"]["orders"]["remaining"], 0);
+    // The table tells its time in whole seconds, so the tools know it to within one.
+    dev.advance_ms(30 * 60_000 + 1_000);
+    assert_eq!(inspect()["limits"]["orders"]["remaining"], 25, "half an hour later, by the table's clock");
+    assert_eq!(json(&run(&[&["reset", "user:alice"][..], &at].concat()))["reset"], json!(["orders"]));
+    assert_eq!(inspect()["limits"]["orders"]["remaining"], 50);
+    assert_eq!(dev.decide(&order("alice")).1["remaining"], 49, "in force at once in another process");
+    dev.advance_ms(2 * 3_600_000);
+    let gone = inspect();
+    assert_eq!((&gone["exists"], &gone["limits"]), (&false.into(), &json!({})), "expired reads as absent");
+}
+
+#[test]
+fn a_table_that_is_gone_is_503_or_open_as_the_policy_says_and_never_429() {
+    use tollgate_cli::embedded::Embedded;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let embedded = runtime.block_on(Embedded::start(None)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    let limits = "version = 1\n[limits.a]\nkey = ['user']\nrate = '5/h'\non_store_failure = 'closed'\n\
+                  [limits.b]\nkey = ['user']\nrate = '5/h'\non_store_failure = 'open'\n";
+    std::fs::write(&policy, limits).unwrap();
+    let dev = Dev::start(&["--endpoint-url", embedded.endpoint(), "--policy", policy.to_str().unwrap()]);
+    let ask = |limit: &str| json!({ "limit": limit, "key": { "user": "alice" } });
+    assert_eq!(dev.decide(&ask("a")).0, 200);
+    drop(embedded);
+    let (status, head, body) = dev.ask("POST", "/v1/decisions", &ask("a").to_string());
+    assert!(
+        status == 503 && head.contains("retry-after: 1") && body["error"] == "limiter_unavailable",
+        "{status} {body}"
+    );
+    let (status, body) = dev.decide(&ask("b"));
+    assert_eq!((status, &body["allowed"], &body["source"]), (200, &true.into(), &"open".into()));
+    let (status, _) = dev.decide(&json!([ask("a"), ask("b")]));
+    assert_eq!(status, 503, "the strictest counts");
+    assert_eq!(dev.stats()["store_failures"], 3);
+}

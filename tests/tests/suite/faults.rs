@@ -1,0 +1,185 @@
+//! Answers that are none: what may be sent again is, what may have been applied is not, and each is told apart.
+
+use crate::harness::{SECOND, TABLE, connected, endpoint, key, one};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tollgate::{Connection, Counters, DynamoStore, Limiter, Store, SystemClock};
+use tollgate_dynamodb::{Error, Fate};
+
+/// Answers every request with a DynamoDB error; counts them.
+#[derive(Clone)]
+struct Says {
+    status: u16,
+    code: &'static str,
+    requests: Arc<AtomicU64>,
+}
+
+async fn says(status: u16, code: &'static str) -> (String, Arc<AtomicU64>) {
+    async fn answer(State(says): State<Says>, _body: Bytes) -> Response {
+        says.requests.fetch_add(1, Ordering::SeqCst);
+        let body = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{}","message":"because"}}"#, says.code);
+        let status = StatusCode::from_u16(says.status).unwrap();
+        (status, [("content-type", "application/x-amz-json-1.0")], body).into_response()
+    }
+    let requests = Arc::new(AtomicU64::new(0));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(answer).with_state(Says { status, code, requests: requests.clone() });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, requests)
+}
+
+async fn limiter(url: &str, deadline: Duration) -> (Limiter<DynamoStore>, Arc<Counters>) {
+    let counters = Arc::new(Counters::default());
+    let store = DynamoStore::new(&connected(url).await, TABLE, Arc::new(SystemClock), counters.clone());
+    (Limiter::new(store).with_deadline(deadline), counters)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn throttling_says_not_applied_and_is_retried_within_the_deadline() {
+    // rate-limiter-flexible: a throttling error read as a denial.
+    let (url, requests) = says(400, "ProvisionedThroughputExceededException").await;
+    let (limiter, counters) = limiter(&url, Duration::from_millis(400)).await;
+    let error = limiter.take(&one(&key(), 1, SECOND, 1)).await.unwrap_err();
+    assert!(matches!(error, Error::Throttled(_)), "{error:?}");
+    assert_eq!(error.fate(), Fate::NotApplied);
+    let sent = requests.load(Ordering::SeqCst);
+    assert!(sent >= 2, "sent {sent} times");
+    assert_eq!((counters.counts().throttled, counters.counts().store_failures), (sent, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_error_may_have_been_applied_and_is_not_repeated() {
+    let (url, requests) = says(500, "InternalServerError").await;
+    let (limiter, _) = limiter(&url, Duration::from_secs(5)).await;
+    let error = limiter.take(&one(&key(), 1, SECOND, 1)).await.unwrap_err();
+    assert_eq!((error.fate(), requests.load(Ordering::SeqCst)), (Fate::Unknown, 1), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_of_aws_are_told_apart() {
+    type IsRight = fn(&Error) -> bool;
+    let cases: [(&str, IsRight); 4] = [
+        ("ResourceNotFoundException", |e| matches!(e, Error::TableMissing { .. })),
+        ("AccessDeniedException", |e| matches!(e, Error::AccessDenied { action: "dynamodb:UpdateItem", .. })),
+        ("UnrecognizedClientException", |e| matches!(e, Error::AccessDenied { .. })),
+        ("ValidationException", |e| matches!(e, Error::Refused { .. })),
+    ];
+    for (code, is_right) in cases {
+        let (url, requests) = says(400, code).await;
+        let (limiter, _) = limiter(&url, Duration::from_secs(5)).await;
+        let error = limiter.take(&one(&key(), 1, SECOND, 1)).await.unwrap_err();
+        assert!(is_right(&error), "{code}: {error:?}");
+        assert_eq!((error.fate(), requests.load(Ordering::SeqCst)), (Fate::NotApplied, 1), "{code}");
+    }
+}
+
+/// Accepts connections, reads, and then does as told.
+async fn silent(closes: bool) -> (String, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let requests = Arc::new(AtomicU64::new(0));
+    let count = requests.clone();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut buffer = [0; 4096];
+            let _ = socket.read(&mut buffer).await;
+            count.fetch_add(1, Ordering::SeqCst);
+            if !closes {
+                open.push(socket);
+            }
+        }
+    });
+    (url, requests)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_is_ambiguous_and_not_repeated() {
+    for closes in [true, false] {
+        let (url, requests) = silent(closes).await;
+        let (limiter, _) = limiter(&url, Duration::from_millis(300)).await;
+        let error = limiter.take(&one(&key(), 1, SECOND, 1)).await.unwrap_err();
+        assert_eq!((error.fate(), requests.load(Ordering::SeqCst)), (Fate::Unknown, 1), "{error:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_server_is_known_not_to_have_applied_anything() {
+    let (limiter, _) = limiter("http://127.0.0.1:9", Duration::from_secs(5)).await;
+    let error = limiter.take(&one(&key(), 1, SECOND, 1)).await.unwrap_err();
+    assert!(matches!(&error, Error::Unreachable { endpoint, .. } if endpoint == "http://127.0.0.1:9"), "{error:?}");
+    assert_eq!(error.fate(), Fate::NotApplied);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_lost_after_the_write_was_applied_is_charged_once() {
+    // The table itself is fine; only the way back is cut.
+    let upstream = endpoint().await;
+    let cut = cut_replies(&upstream).await;
+    let key = key();
+    let charges = one(&key, 1, 86_400 * SECOND, 5);
+    let (lossy, _) = limiter(&cut, Duration::from_secs(2)).await;
+    let error = lossy.take(&charges).await.unwrap_err();
+    assert_eq!(error.fate(), Fate::Unknown, "{error:?}");
+    let (sound, _) = limiter(&upstream, Duration::from_secs(10)).await;
+    let mut left = Vec::new();
+    for _ in 0..5 {
+        let decision = sound.take(&charges).await.unwrap();
+        left.push((decision.is_allowed(), decision.limits[0].remaining));
+    }
+    assert_eq!(left, [(true, 3), (true, 2), (true, 1), (true, 0), (false, 0)]);
+}
+
+/// Forwards each request and hangs up instead of answering, once the answer is there.
+async fn cut_replies(upstream: &str) -> String {
+    let upstream = upstream.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut server = tokio::net::TcpStream::connect(&upstream).await.unwrap();
+            let (mut from_client, _to_client) = client.split();
+            let (mut from_server, mut to_server) = server.split();
+            let mut first = [0; 1];
+            tokio::select! {
+                _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+                _ = from_server.read(&mut first) => {}
+            }
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_off_is_corrected_before_the_first_decision() {
+    use tollgate::testing::ManualClock;
+    use tollgate::{Clock, Timestamp};
+    let url = endpoint().await;
+    for skew_ms in [-3_600_000_i64, 3_600_000] {
+        let now = SystemClock.now();
+        let wrong = ManualClock::new(Timestamp::from_millis(now.as_millis().checked_add_signed(skew_ms).unwrap()));
+        let counters = Arc::new(Counters::default());
+        let store = DynamoStore::new(&connected(&url).await, TABLE, Arc::new(wrong), counters.clone());
+        assert!(!store.moment().clock_agrees);
+        store.warm_up().await.unwrap();
+        let moment = store.moment();
+        assert!(moment.clock_agrees);
+        assert!(moment.now.as_millis().abs_diff(SystemClock.now().as_millis()) < 10_000, "{skew_ms}");
+        assert_eq!(counters.counts().clock_skews, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_connections_are_refused_in_words() {
+    let refused = tollgate::connect(&Connection::from_environment().endpoint_url("127.0.0.1:8000")).await.unwrap_err();
+    assert!(refused.to_string().contains("must start with http"), "{refused}");
+}

@@ -1,0 +1,145 @@
+//! What the tests share: a table, stores on it, keys that nobody else has, charges, and the command.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tollgate::testing::ManualClock;
+use tollgate::{Connection, Counters, Decision, DynamoStore, Limiter, SystemClock, Timestamp};
+use tollgate_cli::embedded::Embedded;
+use tollgate_core::{Charge, Charges, Clock, Key, LimitName, OnChange, Terms, TokenBucket};
+use tollgate_dynamodb::connect::Connected;
+use tollgate_dynamodb::meter::Counts;
+use tollgate_dynamodb::table::{CreateOptions, create, exists};
+
+pub const TABLE: &str = "tollgate-test";
+pub const SECOND: u64 = 1_000_000_000;
+/// Nobody should fail for the slowness of a shared machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The endpoint that store tests use: one for the whole test process.
+pub async fn endpoint() -> String {
+    static EMBEDDED: OnceLock<Embedded> = OnceLock::new();
+    static STARTING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _one_at_a_time = STARTING.lock().await;
+    let url = match std::env::var("TOLLGATE_TEST_ENDPOINT") {
+        Ok(url) => url,
+        Err(_) => match EMBEDDED.get() {
+            Some(embedded) => embedded.endpoint().to_owned(),
+            None => {
+                let embedded = Embedded::start(None).await.expect("an embedded DynamoDB");
+                EMBEDDED.get_or_init(|| embedded).endpoint().to_owned()
+            }
+        },
+    };
+    let connected = connected(&url).await;
+    if !exists(&connected, TABLE).await.expect("the endpoint answers") {
+        create(&connected, TABLE, CreateOptions::default()).await.expect("a table");
+    }
+    url
+}
+
+pub async fn connected(url: &str) -> Connected {
+    tollgate::connect(&Connection::from_environment().endpoint_url(url)).await.expect("a connection")
+}
+
+/// A limiter with a memory and a connection of its own, and a manual clock that starts at the present.
+pub struct Client {
+    pub limiter: Limiter<DynamoStore>,
+    pub clock: ManualClock,
+    pub counters: Arc<Counters>,
+}
+
+impl Client {
+    pub async fn new() -> Self {
+        Self::at(ManualClock::new(SystemClock.now())).await
+    }
+
+    pub async fn at(clock: ManualClock) -> Self {
+        let connected = connected(&endpoint().await).await;
+        let counters = Arc::new(Counters::default());
+        let store = DynamoStore::with_trusted_clock(&connected, TABLE, Arc::new(clock.clone()), counters.clone());
+        store.warm_up().await.expect("a table");
+        Self { limiter: Limiter::new(store).with_deadline(PATIENCE), clock, counters }
+    }
+
+    pub async fn take(&self, charges: &Charges) -> Decision {
+        self.limiter.take(charges).await.expect("an answer")
+    }
+
+    /// Decides and returns what it cost: round trips and write units.
+    pub async fn measured(&self, charges: &Charges) -> (Decision, u64, u64) {
+        let before = self.counters.counts();
+        let decision = self.take(charges).await;
+        let after = self.counters.counts();
+        (decision, after.round_trips - before.round_trips, after.write_units - before.write_units)
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.counters.counts()
+    }
+
+    pub fn advance_ms(&self, ms: u64) -> Timestamp {
+        self.clock.advance(Duration::from_millis(ms))
+    }
+}
+
+pub fn key() -> Key {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let now = SystemClock.now().as_nanos();
+    Key::new([("test", format!("{}-{now}-{n}", std::process::id()))]).unwrap()
+}
+
+pub fn bucket(n: u64, period_ns: u64, burst: u64) -> TokenBucket {
+    TokenBucket::new(n, period_ns, burst).unwrap()
+}
+
+pub fn charge(limit: &str, terms: Terms, cost: u64) -> Charge {
+    Charge { limit: LimitName::new(limit).unwrap(), terms, on_change: OnChange::default(), cost }
+}
+
+/// A charge of one token on one limit.
+pub fn one(key: &Key, n: u64, period_ns: u64, burst: u64) -> Charges {
+    costing(key, n, period_ns, burst, 1)
+}
+
+pub fn costing(key: &Key, n: u64, period_ns: u64, burst: u64, cost: u64) -> Charges {
+    let charge = charge("limit", Terms::new(1, bucket(n, period_ns, burst)), cost);
+    Charges::new(key.clone(), vec![charge]).unwrap()
+}
+
+/// The command, as built with these tests.
+pub fn tollgate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate-under-test"));
+    // What the machine's user has configured is not part of a test.
+    for variable in ["TOLLGATE_ENDPOINT_URL", "TOLLGATE_TABLE", "TOLLGATE_POLICY", "RUST_LOG", "AWS_PROFILE"] {
+        command.env_remove(variable);
+    }
+    command.env("AWS_EC2_METADATA_DISABLED", "true").env("HOME", "/nonexistent");
+    for variable in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+pub fn run(args: &[&str]) -> Output {
+    tollgate().args(args).output().expect("the command runs")
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+pub fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_str(&stdout(output)).unwrap_or_else(|e| panic!("{e}: {} {}", stdout(output), stderr(output)))
+}
+
+/// A file of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}

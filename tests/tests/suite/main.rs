@@ -1,0 +1,17 @@
+//! Tests at the level where the promises are made: the store, the command, the development server.
+//!
+//! Store tests run on an embedded DynamoDB, or on the endpoint that `TOLLGATE_TEST_ENDPOINT` names (the table
+//! `tollgate-test` is created there if it is missing). Every test has keys of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
+
+mod bench;
+mod cli;
+mod conformance;
+mod contention;
+mod dev;
+mod faults;
+mod figures;
+mod harness;
+mod regressions;
+mod table;
+mod writes;
