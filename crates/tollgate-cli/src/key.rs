@@ -33,7 +33,7 @@ struct Limit {
     revision: u64,
     plan: String,
     tat: String,
-    busy_period: u64,
+    busy_period: String,
     adjusted: String,
 }
 
@@ -82,7 +82,7 @@ fn told(bucket: &Bucket, now: Timestamp) -> Limit {
         revision: bucket.terms.revision,
         plan: bucket.terms.plan.to_string(),
         tat: bucket.tat.to_string(),
-        busy_period: bucket.busy_period,
+        busy_period: bucket.busy_period.to_string(),
         adjusted: bucket.adjusted.to_string(),
     }
 }

@@ -4,10 +4,47 @@
 //! has not deleted yet and one that it has read the same.
 
 use crate::charge::LimitName;
+use crate::error::{Error, Result};
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use crate::token_bucket::Ticks;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// `b`: a stretch of time in which `tat` was moved by charges and refunds only. Stored as `since.id`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BusyPeriod {
+    /// The instant that its first `tat` was reckoned at.
+    ///
+    /// A later change of terms reckons debt at no earlier instant, whatever the clock of the caller says. Otherwise two
+    /// callers whose clocks differ could move a bucket between a fast and a slow plan, and each round trip would forgive
+    /// what the fast plan refills in the difference.
+    pub since: Timestamp,
+    /// Random, so that no two busy periods of a bucket are taken for one.
+    pub id: u64,
+}
+
+impl fmt::Display for BusyPeriod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.since.as_nanos(), self.id)
+    }
+}
+
+impl FromStr for BusyPeriod {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parse = || {
+            let (since, id) = text.split_once('.')?;
+            Some(Self { since: Timestamp::from_nanos(since.parse().ok()?), id: id.parse().ok()? })
+        };
+        // Only the form that `Display` writes is accepted: conditions compare `b` as text.
+        parse()
+            .filter(|period| period.to_string() == text)
+            .ok_or_else(|| Error::Stored { attribute: "b".to_owned(), found: text.to_owned() })
+    }
+}
 
 /// The stored state of one limit. In the table its attributes are `<limit>.tat`, `.f`, `.b` and `.adj`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -16,18 +53,18 @@ pub struct Bucket {
     pub tat: Ticks,
     /// `f`: the terms that `tat` is counted under.
     pub terms: Terms,
-    /// `b`: random id of the busy period; renewed by every move of `tat` other than a charge and a refund.
-    pub busy_period: u64,
+    /// `b`: the busy period; renewed by every move of `tat` other than a charge and a refund.
+    pub busy_period: BusyPeriod,
     /// `adj`: ticks refunded in this busy period, counted from 0, or from minus the debt beyond a whole bucket that a
     /// change of terms carried in (only differences within a busy period matter to refunds).
     pub adjusted: Ticks,
 }
 
 impl Bucket {
-    /// A bucket that starts a new busy period at `now` with the theoretical arrival time `tat`.
+    /// A bucket that starts a new busy period with the theoretical arrival time `tat`.
     #[must_use]
-    pub fn starting(terms: Terms, tat: Ticks, now: Timestamp, busy_period: u64) -> Self {
-        let beyond = tat - (terms.bucket.at(now) + terms.bucket.window());
+    pub fn starting(terms: Terms, tat: Ticks, busy_period: BusyPeriod) -> Self {
+        let beyond = tat - (terms.bucket.at(busy_period.since) + terms.bucket.window());
         let adjusted = Ticks(0) - beyond.max(Ticks(0));
         Self { tat, terms, busy_period, adjusted }
     }

@@ -32,7 +32,7 @@ pub mod write;
 pub use charge::{Charge, Charges, LimitName};
 pub use decision::{Decision, LimitDecision, Outcome, Source};
 pub use error::{Error, Result};
-pub use item::{Bucket, Item};
+pub use item::{Bucket, BusyPeriod, Item};
 pub use key::Key;
 pub use take::{Step, Take};
 pub use terms::{OnChange, Terms};

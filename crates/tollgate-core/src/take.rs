@@ -7,7 +7,7 @@
 
 use crate::charge::{Charge, Charges, LimitName};
 use crate::decision::{Decision, LimitDecision, Outcome, Source};
-use crate::item::{Bucket, Item};
+use crate::item::{Bucket, BusyPeriod, Item};
 use crate::terms::{Standing, Terms};
 use crate::time::Timestamp;
 use crate::token_bucket::{Ticks, TokenBucket, Verdict};
@@ -49,7 +49,7 @@ pub enum Notice {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Take {
     charges: Charges,
-    busy_period: u64,
+    id: u64,
     now: Timestamp,
     charging: bool,
     notices: Vec<Notice>,
@@ -61,16 +61,18 @@ struct View<'a> {
     found: Option<&'a Bucket>,
     terms: Terms,
     tat: Option<Ticks>,
+    /// The instant that `tat` was reckoned at, if it was moved.
+    reckoned_at: Timestamp,
     /// The stored bucket is under other terms or was pulled back: it must be rewritten, even if the answer is a denial.
     moved: bool,
 }
 
 impl Take {
     /// Starts deciding. `last_seen` is what this process last saw of the item: a guess, never grounds for an answer.
-    /// `busy_period` is a random id for a busy period that this decision may start.
+    /// `id` is random, for a busy period that this decision may start.
     #[must_use]
-    pub fn start(charges: Charges, last_seen: Option<&Item>, moment: Moment, busy_period: u64) -> (Self, Step) {
-        let mut take = Self { charges, busy_period, now: moment.now, charging: false, notices: Vec::new() };
+    pub fn start(charges: Charges, last_seen: Option<&Item>, moment: Moment, id: u64) -> (Self, Step) {
+        let mut take = Self { charges, id, now: moment.now, charging: false, notices: Vec::new() };
         let observes = take.charges.charges().iter().all(|c| c.cost == 0);
         let step = if observes {
             Step::Read
@@ -147,9 +149,7 @@ impl Take {
         let charging = !denied && verdicts.iter().any(Option::is_some);
         let writes: Vec<LimitWrite> = views
             .iter()
-            .filter_map(|v| {
-                if charging { v.charge(moment.now, self.busy_period) } else { v.settle(moment.now, self.busy_period) }
-            })
+            .filter_map(|v| if charging { v.charge(moment.now, self.id) } else { v.settle(self.id) })
             .collect();
         let step = if writes.is_empty() {
             let limits = views.iter().zip(verdicts).map(|(v, verdict)| v.decide(verdict, moment.now));
@@ -180,9 +180,7 @@ impl Take {
         let views = self.views(last_seen, moment);
         let charge = |v: &View<'_>| {
             let c = v.charge;
-            (c.cost > 0).then(|| {
-                LimitWrite::new_or_busy(c.limit.clone(), v.terms.clone(), c.cost, moment.now, self.busy_period)
-            })
+            (c.cost > 0).then(|| LimitWrite::new_or_busy(c.limit.clone(), v.terms.clone(), c.cost, moment.now, self.id))
         };
         let writes = views.iter().filter_map(charge).collect();
         Step::Write(self.write(&views, writes, last_seen))
@@ -203,17 +201,24 @@ impl Take {
 impl<'a> View<'a> {
     fn new(charge: &'a Charge, found: Option<&'a Bucket>, moment: Moment) -> Self {
         let Some(bucket) = found else {
-            return Self { charge, found, terms: charge.terms.clone(), tat: None, moved: false };
+            let terms = charge.terms.clone();
+            return Self { charge, found, terms, tat: None, reckoned_at: moment.now, moved: false };
         };
         let pulled = moment.clock_agrees && bucket.tat > bucket.furthest_plausible(moment.now);
         let tat = if pulled { bucket.emptied_at(moment.now) } else { bucket.tat };
+        let reckoned_at = if pulled || bucket.is_idle(moment.now) {
+            moment.now
+        } else {
+            // Never before the last such reckoning: see `BusyPeriod::since`.
+            moment.now.max(bucket.busy_period.since)
+        };
         match charge.terms.standing(&bucket.terms) {
             Standing::Same | Standing::CallerIsOlder => {
-                Self { charge, found, terms: bucket.terms.clone(), tat: Some(tat), moved: pulled }
+                Self { charge, found, terms: bucket.terms.clone(), tat: Some(tat), reckoned_at, moved: pulled }
             }
             Standing::CallerIsNewer | Standing::OtherPlan | Standing::RevisionConflict => {
-                let tat = charge.terms.carry(&bucket.terms, tat, moment.now, charge.on_change);
-                Self { charge, found, terms: charge.terms.clone(), tat: Some(tat), moved: true }
+                let tat = charge.terms.carry(&bucket.terms, tat, reckoned_at, charge.on_change);
+                Self { charge, found, terms: charge.terms.clone(), tat: Some(tat), reckoned_at, moved: true }
             }
         }
     }
@@ -224,13 +229,13 @@ impl<'a> View<'a> {
     }
 
     /// The write that charges this limit, in the form that fits the state; `None` for a cost of 0.
-    fn charge(&self, now: Timestamp, busy_period: u64) -> Option<LimitWrite> {
+    fn charge(&self, now: Timestamp, id: u64) -> Option<LimitWrite> {
         let Verdict::Allowed { tat } = self.verdict(now)? else { return None };
         let (limit, terms, cost) = (self.charge.limit.clone(), self.terms.clone(), self.charge.cost);
         Some(match self.found {
-            Some(seen) if self.moved => LimitWrite::change(limit, seen, Bucket::starting(terms, tat, now, busy_period)),
-            Some(seen) if seen.is_idle(now) => LimitWrite::new_or_idle(limit, terms, cost, now, busy_period),
-            _ => LimitWrite::new_or_busy(limit, terms, cost, now, busy_period),
+            Some(seen) if self.moved => LimitWrite::change(limit, seen, self.starting(tat, id)),
+            Some(seen) if seen.is_idle(now) => LimitWrite::new_or_idle(limit, terms, cost, now, id),
+            _ => LimitWrite::new_or_busy(limit, terms, cost, now, id),
         })
     }
 
@@ -238,10 +243,15 @@ impl<'a> View<'a> {
     ///
     /// A denial must leave the bucket under the new terms, or its debt would go on shrinking at the old rate and a key
     /// that moved from 10/h to 1000/s would stay locked for the hour.
-    fn settle(&self, now: Timestamp, busy_period: u64) -> Option<LimitWrite> {
+    fn settle(&self, id: u64) -> Option<LimitWrite> {
         let (seen, tat) = (self.found?, self.tat?);
-        let next = || Bucket::starting(self.terms.clone(), tat, now, busy_period);
-        (self.moved && self.charge.cost > 0).then(|| LimitWrite::change(self.charge.limit.clone(), seen, next()))
+        let change = || LimitWrite::change(self.charge.limit.clone(), seen, self.starting(tat, id));
+        (self.moved && self.charge.cost > 0).then(change)
+    }
+
+    /// The bucket as moved to these terms, with the theoretical arrival time `tat`.
+    fn starting(&self, tat: Ticks, id: u64) -> Bucket {
+        Bucket::starting(self.terms.clone(), tat, BusyPeriod { since: self.reckoned_at, id })
     }
 
     /// Seconds that this limit's state must be remembered for, debt beyond a whole bucket included.

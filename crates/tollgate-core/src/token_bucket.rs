@@ -100,6 +100,13 @@ impl TokenBucket {
     /// its time in whole seconds.
     pub const CLOCK_TOLERANCE_NS: u64 = 2_000_000_000;
 
+    /// How long after the instant that it is dated by a write may still arrive, in seconds: 300. AWS refuses a request
+    /// whose signature is older (IAM User Guide, "Elements of an AWS API request signature").
+    ///
+    /// Every write sets `expires_at` anew, and its condition looks only at the limits that it charges: one that was held
+    /// up, by a frozen process say, brings `expires_at` back by as long as it was late.
+    pub const LATEST_ARRIVAL_SECS: u64 = 300;
+
     /// A bucket of `burst` tokens that gains `n` tokens every `period_ns` nanoseconds.
     ///
     /// # Errors
@@ -172,7 +179,8 @@ impl TokenBucket {
     }
 
     /// How long an item with this bucket must be remembered, in seconds, so that deleting it changes no decision: the
-    /// refill time rounded up, and [`Self::CLOCK_TOLERANCE_NS`] for writers whose clocks differ.
+    /// refill time rounded up, [`Self::CLOCK_TOLERANCE_NS`] for writers whose clocks differ, and
+    /// [`Self::LATEST_ARRIVAL_SECS`] for writes of another limit of the item that arrive late.
     #[must_use]
     pub fn horizon_secs(&self) -> u64 {
         self.horizon_of(self.window())
@@ -182,7 +190,8 @@ impl TokenBucket {
     #[must_use]
     pub fn horizon_of(&self, debt: Ticks) -> u64 {
         let ns = debt.0.max(0).div_euclid(i128::from(self.n)) + i128::from(Self::CLOCK_TOLERANCE_NS);
-        u64::try_from(ns / 1_000_000_000 + 1).unwrap_or(u64::MAX)
+        let secs = u64::try_from(ns / 1_000_000_000 + 1).unwrap_or(u64::MAX);
+        secs.saturating_add(Self::LATEST_ARRIVAL_SECS)
     }
 
     /// Decides a charge of `cost` tokens at `now` on a bucket whose theoretical arrival time is `tat` (`None`: untouched).

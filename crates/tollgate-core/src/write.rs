@@ -14,7 +14,7 @@
 //! evaluated by any store that implements [`Write::apply`]'s meaning, and [`Write::apply`] is that meaning.
 
 use crate::charge::LimitName;
-use crate::item::{Bucket, Item};
+use crate::item::{Bucket, BusyPeriod, Item};
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use crate::token_bucket::Ticks;
@@ -30,8 +30,8 @@ pub enum Check {
     TatIs(Ticks),
     /// `f = terms`.
     TermsAre(Terms),
-    /// `b = id`.
-    BusyPeriodIs(u64),
+    /// `b = period`.
+    BusyPeriodIs(BusyPeriod),
 }
 
 impl Check {
@@ -43,7 +43,7 @@ impl Check {
             Self::TatBelow(than) => bucket.tat < *than,
             Self::TatIs(tat) => bucket.tat == *tat,
             Self::TermsAre(terms) => bucket.terms == *terms,
-            Self::BusyPeriodIs(id) => bucket.busy_period == *id,
+            Self::BusyPeriodIs(period) => bucket.busy_period == *period,
         }
     }
 }
@@ -60,7 +60,7 @@ pub enum Assign {
         /// The terms of a new bucket.
         terms: Terms,
         /// The busy period of a new bucket.
-        busy_period: u64,
+        busy_period: BusyPeriod,
     },
     /// All four attributes are overwritten.
     Replace(Bucket),
@@ -80,9 +80,11 @@ pub struct LimitWrite {
 }
 
 impl LimitWrite {
-    /// Charges `cost` tokens to a bucket that is new or busy: a commutative add below a ceiling.
+    /// Charges `cost` tokens to a bucket that is new or busy: a commutative add below a ceiling. `id` is random, for a
+    /// new busy period.
     #[must_use]
-    pub fn new_or_busy(limit: LimitName, terms: Terms, cost: u64, now: Timestamp, busy_period: u64) -> Self {
+    pub fn new_or_busy(limit: LimitName, terms: Terms, cost: u64, now: Timestamp, id: u64) -> Self {
+        let busy_period = BusyPeriod { since: now, id };
         let (start, inc) = (terms.bucket.at(now), terms.bucket.inc(cost));
         let ceil = start + terms.bucket.window() - inc;
         Self {
@@ -93,13 +95,13 @@ impl LimitWrite {
         }
     }
 
-    /// Charges `cost` tokens to a bucket that is new or idle: a new busy period starts now.
+    /// Charges `cost` tokens to a bucket that is new or idle: a new busy period starts now. `id` is random.
     #[must_use]
-    pub fn new_or_idle(limit: LimitName, terms: Terms, cost: u64, now: Timestamp, busy_period: u64) -> Self {
+    pub fn new_or_idle(limit: LimitName, terms: Terms, cost: u64, now: Timestamp, id: u64) -> Self {
         let start = terms.bucket.at(now);
         let tat = start + terms.bucket.inc(cost);
         let checks = vec![Check::TatBelow(start), Check::TermsAre(terms.clone())];
-        let next = Bucket::starting(terms, tat, now, busy_period);
+        let next = Bucket::starting(terms, tat, BusyPeriod { since: now, id });
         Self { limit, or_absent: true, checks, assign: Assign::Replace(next) }
     }
 

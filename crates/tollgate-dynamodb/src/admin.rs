@@ -6,7 +6,7 @@
 use crate::attributes::{self, Attributes};
 use crate::error::{Error, Result};
 use crate::store::{DynamoStore, Store, Written};
-use tollgate_core::{Bucket, Item, Key, LimitName, LimitWrite, Timestamp, TokenBucket, Write};
+use tollgate_core::{Bucket, BusyPeriod, Item, Key, LimitName, LimitWrite, Timestamp, TokenBucket, Write};
 
 /// A key as the table has it.
 #[derive(Debug, Clone)]
@@ -62,5 +62,9 @@ fn fill(limit: &LimitName, seen: &Bucket, now: Timestamp) -> LimitWrite {
     // Full for every clock that agrees with the table's, not only for this one.
     let bucket = &seen.terms.bucket;
     let full = bucket.at(now) - bucket.span(TokenBucket::CLOCK_TOLERANCE_NS);
-    LimitWrite::change(limit.clone(), seen, Bucket::starting(seen.terms.clone(), full, now, fastrand::u64(..)))
+    LimitWrite::change(
+        limit.clone(),
+        seen,
+        Bucket::starting(seen.terms.clone(), full, BusyPeriod { since: now, id: fastrand::u64(..) }),
+    )
 }

@@ -54,7 +54,7 @@ pub fn to_item(attributes: &Attributes) -> Result<Item> {
         let bucket = Bucket {
             tat: Ticks(required(attributes, &names.tat)?),
             terms: text(attributes, &names.f)?.parse::<Terms>()?,
-            busy_period: required(attributes, &names.b)?,
+            busy_period: text(attributes, &names.b)?.parse()?,
             adjusted: Ticks(required(attributes, &names.adj)?),
         };
         item.buckets.insert(limit, bucket);

@@ -121,8 +121,8 @@ impl<'e> Slot<'e> {
                 let was = self.value("was", AttributeValue::S(terms.to_string()));
                 format!("{} = {was}", self.f)
             }
-            Check::BusyPeriodIs(id) => {
-                let within = self.value("in", number(id));
+            Check::BusyPeriodIs(period) => {
+                let within = self.value("in", AttributeValue::S(period.to_string()));
                 format!("{} = {within}", self.b)
             }
         }
@@ -134,7 +134,8 @@ impl<'e> Slot<'e> {
             Assign::Extend { start, inc, terms, busy_period } => {
                 let (start, inc) = (self.value("start", number(start)), self.value("inc", number(inc)));
                 let new_f = self.value("f", AttributeValue::S(terms.to_string()));
-                let (new_b, zero) = (self.value("b", number(busy_period)), self.value("a", number(0)));
+                let (new_b, zero) =
+                    (self.value("b", AttributeValue::S(busy_period.to_string())), self.value("a", number(0)));
                 format!(
                     "{tat} = if_not_exists({tat}, {start}) + {inc}, {f} = if_not_exists({f}, {new_f}), \
                      {b} = if_not_exists({b}, {new_b}), {adj} = if_not_exists({adj}, {zero})"
@@ -143,8 +144,10 @@ impl<'e> Slot<'e> {
             Assign::Replace(next) => {
                 let new_tat = self.value("tat", number(next.tat));
                 let new_f = self.value("f", AttributeValue::S(next.terms.to_string()));
-                let (new_b, new_adj) =
-                    (self.value("b", number(next.busy_period)), self.value("a", number(next.adjusted)));
+                let (new_b, new_adj) = (
+                    self.value("b", AttributeValue::S(next.busy_period.to_string())),
+                    self.value("a", number(next.adjusted)),
+                );
                 format!("{tat} = {new_tat}, {f} = {new_f}, {b} = {new_b}, {adj} = {new_adj}")
             }
         }

@@ -107,3 +107,12 @@ impl IntoIterator for Diagnostics {
         self.0.into_iter()
     }
 }
+
+/// The findings of a text that has no file name.
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render("policy").trim_end())
+    }
+}
+
+impl std::error::Error for Diagnostics {}

@@ -5,7 +5,7 @@
 //! use tollgate::{Connection, Counters, DynamoStore, Limiter, Policy, SystemClock, Wanted, connect};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let policy = Policy::load("tollgate.toml".as_ref())?.policy;
+//! let policy = Policy::load("tollgate.toml")?.policy;
 //! let connected = connect(&Connection::from_environment()).await?;
 //! let store = DynamoStore::new(&connected, "tollgate", Arc::new(SystemClock), Arc::new(Counters::default()));
 //! store.warm_up().await?; // in init: opens the connection and learns the table's clock

@@ -1,10 +1,10 @@
 //! The protocol minus one guard: what must be caught if the model is worth anything.
 //!
-//! A mutant changes a [`Write`] on its way to the table, so everything else is the real protocol. It only ever weakens
-//! the condition; the assignments stay.
+//! A mutant changes a [`Write`] on its way to the table, so everything else is the real protocol: it weakens the condition,
+//! or leaves out something that later calls go by.
 
 use tollgate_core::write::{Assign, ItemCheck};
-use tollgate_core::{Check, LimitWrite, Ticks, Write};
+use tollgate_core::{Check, LimitWrite, Ticks, Timestamp, Write};
 
 /// Which guard is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,6 +33,8 @@ pub(crate) enum Mutant {
     WithoutHorizon,
     /// The item expires as soon as it is written.
     WithoutMemory,
+    /// A change of terms does not leave the instant that it reckoned debt at.
+    ChangeWithoutSince,
     /// A write whose reply was lost is sent again.
     RetriesAmbiguous,
 }
@@ -68,6 +70,9 @@ impl Mutant {
 
     fn weaken_limit(self, limit: &mut LimitWrite) {
         let form = form(limit);
+        if let (Self::ChangeWithoutSince, Form::Change, Assign::Replace(next)) = (self, form, &mut limit.assign) {
+            next.busy_period.since = Timestamp::default();
+        }
         let floor = Ticks(i128::MIN);
         for check in &mut limit.checks {
             match (self, check) {

@@ -3,6 +3,7 @@
 use crate::mutant::Mutant;
 use crate::properties::Fault;
 use crate::scenario::{Caller, Scenario, charge, charges, spender, terms};
+use crate::scenarios::two_plans_and_clocks_apart;
 use crate::table::Table;
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -85,13 +86,18 @@ fn of_the_f_and_the_b_seen_one_is_enough_without_refunds() {
     }
 }
 
-/// A limit that is forgotten after 13 s in one item with one that is forgotten after 4 s.
+#[test]
+fn change_form_leaves_the_instant_that_it_reckoned_debt_at() {
+    caught(two_plans_and_clocks_apart(), Mutant::ChangeWithoutSince, Fault::OverAdmitted, 17);
+}
+
+/// A limit that is forgotten after 1,303 s in one item with one that is forgotten after 304 s.
 fn long_and_short() -> Scenario {
-    let (short, long) = (terms(1, "", 1, 1000, 1), terms(1, "", 1, 10_000, 1));
+    let (short, long) = (terms(1, "", 1, 1000, 1), terms(1, "", 1, 1_000_000, 1));
     let on = |name, terms| charges(vec![charge(name, terms, 1)]);
     let ask_long = Caller { offset: 0, calls: vec![on("long", &long); 2] };
     let ask_short = Caller { offset: 0, calls: vec![on("short", &short)] };
-    Scenario::new(vec![ask_long, ask_short], &[6], 1).deleting()
+    Scenario::new(vec![ask_long, ask_short], &[306], 1).deleting()
 }
 
 #[test]

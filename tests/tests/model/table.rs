@@ -308,7 +308,7 @@ impl State {
             Phase::Asked(flight) | Phase::Answered(flight, _) => Some(flight),
             Phase::Idle => None,
         });
-        let mut held: Vec<u64> = items.flat_map(|i| i.buckets.values().map(|b| b.busy_period)).collect();
+        let mut held: Vec<u64> = items.flat_map(|i| i.buckets.values().map(|b| b.busy_period.id)).collect();
         held.extend(flights.chain(&self.orphans).map(|f| f.busy_period));
         (0..).find(|id| !held.contains(id)).unwrap()
     }

@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tollgate::Store;
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate_core::{Bucket, Clock, Key, LimitName, LimitWrite, Terms, Ticks, Timestamp, Write};
+use tollgate_core::{Bucket, BusyPeriod, Clock, Key, LimitName, LimitWrite, Terms, Ticks, Timestamp, Write};
 use tollgate_dynamodb::Written;
 
 const NOW: u64 = 1_767_225_600;
@@ -89,9 +89,9 @@ fn write(op: &Op, item: Option<&tollgate_core::Item>, id: u64) -> Write {
         }
         Op::Change { limit: l, truth, tat, terms: t } => {
             let found = item.and_then(|i| i.buckets.get(&limit(l))).cloned().filter(|_| truth);
-            let guess = || Bucket::starting(terms(0), Ticks(1), at(0), 1);
+            let guess = || Bucket::starting(terms(0), Ticks(1), BusyPeriod { since: at(0), id: 1 });
             let tat = terms(t).bucket.at(at(tat));
-            let next = Bucket::starting(terms(t), tat, at(0), id);
+            let next = Bucket::starting(terms(t), tat, BusyPeriod { since: at(0), id });
             Write::new(vec![LimitWrite::change(limit(l), &found.unwrap_or_else(guess), next)], at(0), 12)
         }
         Op::Both { at: s, cost, terms: t } => {

@@ -103,7 +103,7 @@ async fn expiry_is_in_seconds_and_covers_the_longest_memory() {
     let item = client.limiter.store().read(&key).await.unwrap().unwrap();
     let now = client.clock.now().as_secs();
     let kept = item.expires_at.unwrap() - now;
-    assert!((30_000..30_010).contains(&kept), "kept for {kept} s, memory is 500 min");
+    assert!((30_000..30_310).contains(&kept), "kept for {kept} s, memory is 500 min");
 }
 
 /// parse-server#10624.
@@ -147,7 +147,7 @@ async fn ttl_never_deletes_what_a_decision_needs() {
         assert_eq!(limiter.take(&costing(&key, 1, SECOND, 10, 0)).await.unwrap().limits[0].remaining, second);
         assert!(!limiter.take(&charges).await.unwrap().is_allowed(), "at {second} s");
     }
-    clock.advance(Duration::from_secs(60));
+    clock.advance(Duration::from_secs(600));
     assert_eq!(embedded.sweep().unwrap(), 1, "and then it is deleted");
     assert!(limiter.store().read(&key).await.unwrap().is_none());
     assert!(limiter.take(&charges).await.unwrap().is_allowed());
