@@ -12,7 +12,7 @@
 //! | [`clock`] | the system clock, and its offset from the table's, told from `Date` headers |
 //! | [`admin`] | looking at a key and giving its tokens back |
 //! | [`table`] | creating the table, and checking one that exists |
-//! | [`connect`] | the SDK client: one TLS stack, no retries, no hidden waits |
+//! | [`connect`](mod@connect) | the SDK client: one TLS stack, no retries, no hidden waits |
 //! | [`meter`] | what is counted; exporters come in from outside |
 //!
 //! # One table

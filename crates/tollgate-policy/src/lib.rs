@@ -30,6 +30,7 @@
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
 //! | `rate` | `50/h` and `5/15min` |
+//! | `live` | the policy in force, replaceable while it is used |
 //! | `decode` | from the spanned TOML tree to a policy, with every mistake |
 //! | `syntax` | reading past lines that are not TOML |
 //! | `report`, `diagnostic`, `suggest` | mistakes with their place, and what to write instead |
@@ -106,6 +107,7 @@ mod diagnostic;
 mod error;
 mod identity;
 mod limit;
+mod live;
 mod message;
 mod pattern;
 mod policy;
@@ -121,6 +123,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
 pub use identity::{Cidr, ClientIp, Identity, Source, Trust};
 pub use limit::{Figures, KeyPart, Limit, StoreFailure};
+pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
