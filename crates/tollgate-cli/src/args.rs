@@ -94,6 +94,9 @@ pub struct DevArgs {
     /// Table
     #[command(flatten)]
     pub target: Target,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
 }
 
 /// `tollgate race`
@@ -192,7 +195,11 @@ pub enum PolicyCommand {
         json: Json,
     },
     /// Print the JSON Schema of the policy file, for editors
-    Schema,
+    Schema {
+        /// Output; a schema is JSON either way
+        #[command(flatten)]
+        json: Json,
+    },
 }
 
 /// `tollgate explain`
@@ -249,6 +256,9 @@ pub enum TableCommand {
         /// Turn deletion protection on
         #[arg(long)]
         deletion_protection: bool,
+        /// Policy
+        #[command(flatten)]
+        policy: MaybePolicy,
         /// Table
         #[command(flatten)]
         target: Target,
@@ -258,6 +268,9 @@ pub enum TableCommand {
     },
     /// Check the table and say for each thing that is wrong how to mend it; exit code 1 if decisions would go wrong
     Describe {
+        /// Policy
+        #[command(flatten)]
+        policy: MaybePolicy,
         /// Table
         #[command(flatten)]
         target: Target,
@@ -267,11 +280,22 @@ pub enum TableCommand {
     },
 }
 
+/// A policy that a command can do without.
+#[derive(Debug, Clone, Args)]
+pub struct MaybePolicy {
+    /// Policy file, to check names against
+    #[arg(long, value_name = "FILE", env = "TOLLGATE_POLICY")]
+    pub policy: Option<PathBuf>,
+}
+
 /// `tollgate inspect`
 #[derive(Debug, Args)]
 pub struct KeyArgs {
     /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped)
     pub key: String,
+    /// Policy
+    #[command(flatten)]
+    pub policy: MaybePolicy,
     /// Table
     #[command(flatten)]
     pub target: Target,

@@ -3,6 +3,7 @@
 //! 0 fine, 1 bad input or a failed check, 2 drift, 3 AWS or network.
 
 use std::path::PathBuf;
+use tollgate_dynamodb::Error as Store;
 
 /// A result of a command.
 pub type Result<T> = std::result::Result<T, CliError>;
@@ -44,7 +45,8 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Store(tollgate_dynamodb::Error::Core(_)) => 1,
+            // A request that DynamoDB refuses is one that was asked wrongly.
+            Self::Store(Store::Core(_) | Store::TableExists(_) | Store::Refused { .. }) => 1,
             Self::Store(_) => 3,
             _ => 1,
         }

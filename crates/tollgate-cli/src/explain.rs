@@ -40,7 +40,7 @@ struct Charge {
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
-    let policy = open::policy(&args.policy)?;
+    let policy = open::policy(&args.policy.policy)?;
     let explanation = explain(&policy, args)?;
     output::result(args.json, &explanation, || text(&explanation))
 }

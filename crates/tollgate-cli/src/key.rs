@@ -1,12 +1,14 @@
 //! `tollgate inspect|reset KEY`.
 
 use crate::args::{KeyArgs, ResetArgs};
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::{open, output};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
+use tollgate::Store;
+use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Bucket, Key, LimitName, Timestamp};
 use tollgate_dynamodb::admin::{self, Inspection};
 use tollgate_dynamodb::attributes;
@@ -29,7 +31,7 @@ struct Limit {
     remaining: u64,
     burst: u64,
     rate: String,
-    reset_ms: u128,
+    reset_ms: u64,
     revision: u64,
     plan: String,
     tat: String,
@@ -39,6 +41,7 @@ struct Limit {
 
 pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
     let key: Key = args.key.parse()?;
+    declares(&args, None)?;
     let store = open::target(&args.target).await?;
     let inspected = view(&key, admin::inspect(&store, &key).await?);
     output::result(args.json, &inspected, || text(&inspected))
@@ -47,7 +50,16 @@ pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
 pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
     let key: Key = args.key.key.parse()?;
     let only = args.limit.as_deref().map(LimitName::new).transpose()?;
+    let is_declared = declares(&args.key, only.as_ref())?;
     let store = open::target(&args.key.target).await?;
+    if let (Some(only), false) = (&only, is_declared) {
+        let known = store.read(&key, &[]).await?.unwrap_or_default().buckets;
+        if !known.contains_key(only) {
+            let known: Vec<_> = known.keys().map(LimitName::as_str).collect();
+            let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
+            return Err(CliError::Input(format!("{key} has no state of limit {only}; the table remembers: {known}")));
+        }
+    }
     let limits = admin::reset(&store, &key, only.as_ref()).await?;
     let names: Vec<_> = limits.iter().map(LimitName::as_str).collect();
     let value = serde_json::json!({ "key": key.to_string(), "reset": names });
@@ -55,6 +67,15 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
         [] => format!("{key}: nothing to reset, every bucket is full"),
         names => format!("{key}: filled {}", names.join(", ")),
     })
+}
+
+/// Whether the policy, if one is given, declares the limit; it is an error if it declares others only.
+fn declares(args: &KeyArgs, limit: Option<&LimitName>) -> Result<bool> {
+    let Some(path) = &args.policy.policy else { return Ok(false) };
+    let policy = open::policy(path)?;
+    let Some(limit) = limit else { return Ok(false) };
+    policy.limit(limit.as_str()).map_err(|e| CliError::Input(e.to_string()))?;
+    Ok(true)
 }
 
 fn view(key: &Key, inspection: Inspection) -> Inspected {
@@ -78,7 +99,7 @@ fn told(bucket: &Bucket, now: Timestamp) -> Limit {
         remaining: figures.remaining(Some(bucket.tat), now),
         burst: figures.burst(),
         rate: format!("{} per {:?}", figures.n(), Duration::from_nanos(figures.period())),
-        reset_ms: figures.reset_after(Some(bucket.tat), now).as_nanos().div_ceil(1_000_000),
+        reset_ms: millis_rounded_up(figures.reset_after(Some(bucket.tat), now)),
         revision: bucket.terms.revision,
         plan: bucket.terms.plan.to_string(),
         tat: bucket.tat.to_string(),
@@ -88,7 +109,7 @@ fn told(bucket: &Bucket, now: Timestamp) -> Limit {
 }
 
 fn text(inspected: &Inspected) -> String {
-    let mut text = format!("{}  ({})\n", inspected.key, inspected.pk);
+    let mut text = format!("{}  ({})  told to within a second\n", inspected.key, inspected.pk);
     if !inspected.exists {
         text.push_str("  nothing remembered: every bucket is full\n");
     }

@@ -65,8 +65,9 @@ fn run(cli: Cli) -> Result<()> {
 fn init_tracing() {
     use tracing_subscriber::EnvFilter;
     // The embedded DynamoDB warns of each failed condition, and those are the denials that are being asked for; the SDK
-    // warns of each place that has no credentials or Region, and the command's own error says that in a line.
-    let default = || EnvFilter::new("warn,dynoxide=error,aws_config=error");
+    // warns of each place that has no credentials or Region, and the command's own error says that in a line; a clock that
+    // is not the table's is to be expected of an operator's machine.
+    let default = || EnvFilter::new("warn,dynoxide=error,aws_config=error,tollgate_dynamodb::wire=error");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| default());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }

@@ -3,32 +3,67 @@
 //! Invariant: the store that a command gets has been warmed up, so its clock offset is known and a missing table or
 //! wrong credentials have been reported before anything is done.
 
-use crate::args::{PolicyFile, Target};
+use crate::args::Target;
+use crate::embedded::Embedded;
 use crate::error::{CliError, Result};
 use crate::output::note;
+use std::path::Path;
 use std::sync::Arc;
 use tollgate::testing::ManualClock;
 use tollgate::{Connection, Counters, DynamoStore, Policy, SystemClock};
 use tollgate_dynamodb::connect::Connected;
+use tollgate_dynamodb::table::{CreateOptions, create, exists};
 
 /// Loads a policy; its warnings go to standard error.
-pub(crate) fn policy(file: &PolicyFile) -> Result<Policy> {
-    let path = &file.policy;
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::Read { path: path.clone(), source })?;
-    let name = path.display().to_string();
-    let parsed = Policy::parse(&text).map_err(|d| CliError::Policy(d.render(&name).trim_end().to_owned()))?;
+pub(crate) fn policy(path: &Path) -> Result<Policy> {
+    let parsed = Policy::load(path).map_err(|e| match e {
+        tollgate_policy::Error::Invalid { .. } => CliError::Policy(e.to_string()),
+        other => CliError::Input(other.to_string()),
+    })?;
     for warning in parsed.warnings.iter() {
-        note(warning.render(&name));
+        note(warning.render(&path.display().to_string()));
     }
     Ok(parsed.policy)
 }
 
+/// A table to work on: the one that is named, or one in an emulator of our own.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) target: Target,
+    pub(crate) connected: Connected,
+    pub(crate) embedded: Option<Embedded>,
+}
+
+impl Place {
+    /// Reaches the endpoint of `target`, or starts an emulator if it names none. On this machine the table is created if
+    /// it is missing; anywhere else a missing table is reported by its first use, since creating one costs money.
+    pub(crate) async fn of(target: &Target, clock: Option<&ManualClock>) -> Result<Self> {
+        let mut target = target.clone();
+        let embedded = match target.endpoint_url {
+            Some(_) => None,
+            None => Some(Embedded::start(clock.cloned()).await?),
+        };
+        if let Some(embedded) = &embedded {
+            target.endpoint_url = Some(embedded.endpoint().to_owned());
+        }
+        let connected = connection(&target).await?;
+        if named(&target).is_loopback() && !exists(&connected, &target.table).await? {
+            create(&connected, &target.table, CreateOptions::default()).await?;
+        }
+        Ok(Self { target, connected, embedded })
+    }
+}
+
 /// The connection that the command line names.
 pub(crate) async fn connection(target: &Target) -> Result<Connected> {
+    Ok(tollgate::connect(&named(target)).await?)
+}
+
+fn named(target: &Target) -> Connection {
     let mut connection = Connection::from_environment();
     connection.endpoint_url.clone_from(&target.endpoint_url);
     connection.region.clone_from(&target.region);
-    Ok(tollgate::connect(&connection).await?)
+    connection
 }
 
 /// A warmed-up store, and what it counts.

@@ -9,7 +9,7 @@ use tollgate_policy::{Error, JSON_SCHEMA, Policy, Severity};
 
 pub(crate) fn run(args: &PolicyArgs) -> Result<()> {
     match &args.command {
-        PolicyCommand::Schema => {
+        PolicyCommand::Schema { .. } => {
             output::say(JSON_SCHEMA.trim_end());
             Ok(())
         }

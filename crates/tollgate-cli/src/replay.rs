@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use tollgate_replay::{Options, Report, replay, text};
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
-    let policy = open::policy(&args.policy)?;
+    let policy = open::policy(&args.policy.policy)?;
     let mut options = Options::default();
     options.top_denied = args.top;
     let (log, bytes) = log(args)?;

@@ -1,21 +1,22 @@
 //! `tollgate table create|describe`.
 
-use crate::args::{TableArgs, TableCommand, Target};
+use crate::args::{TableArgs, TableCommand};
 use crate::error::{CliError, Result};
 use crate::{open, output};
-use tollgate_dynamodb::connect::Connected;
-use tollgate_dynamodb::table::{CreateOptions, Finding, create, describe, exists};
+use tollgate_dynamodb::table::{CreateOptions, Finding, create, describe};
 
 pub(crate) async fn run(args: TableArgs) -> Result<()> {
     match args.command {
-        TableCommand::Create { point_in_time_recovery, deletion_protection, target, json } => {
+        TableCommand::Create { point_in_time_recovery, deletion_protection, policy, target, json } => {
+            policy.policy.as_deref().map(open::policy).transpose()?;
             let connected = open::connection(&target).await?;
             let options = CreateOptions { without_ttl: false, point_in_time_recovery, deletion_protection };
             create(&connected, &target.table, options).await?;
             let value = serde_json::json!({ "table": target.table, "created": true });
             output::result(json, &value, || format!("table {} is ready at {}", target.table, connected.endpoint()))
         }
-        TableCommand::Describe { target, json } => {
+        TableCommand::Describe { policy, target, json } => {
+            policy.policy.as_deref().map(open::policy).transpose()?;
             let connected = open::connection(&target).await?;
             let findings = describe(&connected, &target.table).await?;
             output::result(json, &findings, || text(&findings))?;
@@ -40,17 +41,4 @@ fn check(findings: &[Finding], table: &str) -> Result<()> {
         return Ok(());
     }
     Err(CliError::Check(format!("table {table:?} cannot be used as it is: {}", wrong.join(", "))))
-}
-
-/// Creates the table if it is missing and the endpoint is an emulator on this machine; anywhere else a missing table is
-/// reported by its first use, since creating one costs money and needs a decision.
-pub(crate) async fn ensure_on_loopback(connected: &Connected, target: &Target, ttl: bool) -> Result<()> {
-    let loopback = target
-        .endpoint_url
-        .as_ref()
-        .is_some_and(|url| tollgate::Connection::from_environment().endpoint_url(url.as_str()).is_loopback());
-    if loopback && !exists(connected, &target.table).await? {
-        create(connected, &target.table, CreateOptions { without_ttl: !ttl, ..CreateOptions::default() }).await?;
-    }
-    Ok(())
 }

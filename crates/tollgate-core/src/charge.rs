@@ -69,15 +69,21 @@ pub struct Charges {
 }
 
 impl Charges {
+    /// Most limits of one decision: an update expression may have 4 KB (DynamoDB, "Service quotas").
+    pub const MOST_LIMITS: usize = 16;
+
     /// Charges on `key`.
     ///
     /// # Errors
     ///
-    /// [`Error::NoCharges`], [`Error::DuplicateCharge`], or [`Error::Cost`] for a cost above
+    /// [`Error::NoCharges`], [`Error::TooManyCharges`], [`Error::DuplicateCharge`], or [`Error::Cost`] for a cost above
     /// [`TokenBucket::MAX_TOKENS`].
     pub fn new(key: Key, charges: Vec<Charge>) -> Result<Self> {
         if charges.is_empty() {
             return Err(Error::NoCharges);
+        }
+        if charges.len() > Self::MOST_LIMITS {
+            return Err(Error::TooManyCharges(charges.len()));
         }
         for (i, charge) in charges.iter().enumerate() {
             if charge.cost > TokenBucket::MAX_TOKENS {
@@ -97,6 +103,12 @@ impl Charges {
     pub fn with_horizon(mut self, secs: u64) -> Self {
         self.horizon = self.horizon.max(secs);
         self
+    }
+
+    /// Whether a cost is above the burst of the caller's own terms. The store may know newer terms with more room.
+    #[must_use]
+    pub fn never_fit(&self) -> bool {
+        self.charges.iter().any(|charge| charge.cost > charge.terms.bucket.burst())
     }
 
     /// Who is charged.

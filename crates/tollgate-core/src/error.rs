@@ -49,6 +49,9 @@ pub enum Error {
     /// One limit is charged twice in one decision.
     #[error("limit {0:?} is charged twice in one decision; add the costs up instead")]
     DuplicateCharge(String),
+    /// A decision charges more limits than one write can carry.
+    #[error("a decision on {0} limits of one key is more than the 16 that one write can carry; split it")]
+    TooManyCharges(usize),
     /// A decision that charges nothing.
     #[error("a decision needs at least one limit to charge")]
     NoCharges,

@@ -1,9 +1,10 @@
 //! The protocol of one decision on one item, without I/O: which store operation comes next, and when the answer is known.
 //!
 //! [`Take`] starts from what the caller last saw of the key (or nothing), guesses the form of the write that will fit,
-//! and corrects itself from the item that a refused write returns. Invariants: at most one write of a `Take` is ever
-//! applied; a denial is concluded only from an item that the store returned; after a write whose fate is unknown the
-//! `Take` is dropped, never resumed, since sending again could charge twice.
+//! and corrects itself from the item that a refused write returns. Invariants: at most one write of a `Take` charges, and
+//! the answer is "allowed" only if one did (or nothing was to be charged); a denial is concluded only from an item that
+//! the store returned; after a write whose fate is unknown the `Take` is dropped, never resumed, since sending again
+//! could charge twice.
 
 use crate::charge::{Charge, Charges, LimitName};
 use crate::decision::{Decision, LimitDecision, Outcome, Source};
@@ -52,7 +53,10 @@ pub struct Take {
     id: u64,
     now: Timestamp,
     charging: bool,
-    notices: Vec<Notice>,
+    /// What is known to have happened.
+    noticed: Vec<Notice>,
+    /// What the write that is under way makes happen, if it is applied.
+    pending: Vec<Notice>,
 }
 
 /// A limit as the caller has to see it: under whose terms, with which debt.
@@ -72,7 +76,7 @@ impl Take {
     /// `id` is random, for a busy period that this decision may start.
     #[must_use]
     pub fn start(charges: Charges, last_seen: Option<&Item>, moment: Moment, id: u64) -> (Self, Step) {
-        let mut take = Self { charges, id, now: moment.now, charging: false, notices: Vec::new() };
+        let mut take = Self { charges, id, now: moment.now, charging: false, noticed: Vec::new(), pending: Vec::new() };
         let observes = take.charges.charges().iter().all(|c| c.cost == 0);
         let step = if observes {
             Step::Read
@@ -109,28 +113,29 @@ impl Take {
             self.conclude(item, moment)
         };
         if matches!(step, Step::Write(_)) {
-            self.notices.push(Notice::Mispredicted);
+            self.noticed.push(Notice::Mispredicted);
         }
         step
     }
 
     /// The store applied the write and left `item`.
-    #[must_use]
-    pub fn applied(&self, item: &Item) -> Decision {
+    ///
+    /// A write that charged is the answer. One that only moved limits to other terms, since another limit denied, is not:
+    /// its condition said nothing of that other limit, which may have room by now.
+    pub fn applied(&mut self, item: &Item, moment: Moment) -> Step {
+        self.noticed.append(&mut self.pending);
+        if !self.charging {
+            return self.conclude(Some(item), moment);
+        }
         // Figures are told as of the instant that the write was made with: its condition proved them.
-        let moment = Moment { now: self.now, clock_agrees: false };
-        let views = self.views(Some(item), moment);
-        let limits = views.iter().map(|v| {
-            let verdict = if self.charging { None } else { v.verdict(self.now) };
-            v.decide(verdict, self.now)
-        });
-        Decision::new(limits.collect(), Source::Table)
+        let views = self.views(Some(item), Moment { now: self.now, clock_agrees: false });
+        let limits = views.iter().map(|v| v.decide(None, self.now));
+        Step::Done(Decision::new(limits.collect(), Source::Table))
     }
 
-    /// What was noticed so far.
-    #[must_use]
-    pub fn notices(&self) -> &[Notice] {
-        &self.notices
+    /// What was noticed on the way to the last step.
+    pub fn notices(&self) -> impl Iterator<Item = &Notice> {
+        self.noticed.iter().chain(&self.pending)
     }
 
     /// The charges that are being decided.
@@ -158,9 +163,7 @@ impl Take {
             Step::Write(self.write(&views, writes, item))
         };
         self.charging = charging;
-        // What an earlier view of the item gave rise to is noticed again if it is still so.
-        self.notices.retain(|notice| *notice == Notice::Mispredicted);
-        self.notices.extend(notices);
+        self.pending = notices;
         step
     }
 

@@ -53,6 +53,12 @@ impl Timestamp {
     }
 }
 
+/// Whole milliseconds of a duration, rounded up: whoever waits as told must not be early.
+#[must_use]
+pub fn millis_rounded_up(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
 impl std::ops::Add<Duration> for Timestamp {
     type Output = Self;
     fn add(self, d: Duration) -> Self {

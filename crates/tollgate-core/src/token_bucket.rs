@@ -100,12 +100,13 @@ impl TokenBucket {
     /// its time in whole seconds.
     pub const CLOCK_TOLERANCE_NS: u64 = 2_000_000_000;
 
-    /// How long after the instant that it is dated by a write may still arrive, in seconds: 300. AWS refuses a request
-    /// whose signature is older (IAM User Guide, "Elements of an AWS API request signature").
+    /// How long after the instant that it is dated by a write may still arrive, in seconds: 360. AWS refuses a request
+    /// whose signature is older than five minutes (IAM User Guide, "Elements of an AWS API request signature"), and a
+    /// decision lasts a minute at most.
     ///
     /// Every write sets `expires_at` anew, and its condition looks only at the limits that it charges: one that was held
     /// up, by a frozen process say, brings `expires_at` back by as long as it was late.
-    pub const LATEST_ARRIVAL_SECS: u64 = 300;
+    pub const LATEST_ARRIVAL_SECS: u64 = 360;
 
     /// A bucket of `burst` tokens that gains `n` tokens every `period_ns` nanoseconds.
     ///

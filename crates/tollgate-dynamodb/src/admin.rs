@@ -20,7 +20,7 @@ pub struct Inspection {
     pub raw: Option<Attributes>,
 }
 
-/// Reads a key.
+/// Reads a key. Limits whose attributes cannot be read are only in `raw`.
 ///
 /// # Errors
 ///
@@ -28,7 +28,8 @@ pub struct Inspection {
 pub async fn inspect(store: &DynamoStore, key: &Key) -> Result<Inspection> {
     let raw = store.attributes(key).await?;
     let now = store.moment().now;
-    let item = raw.as_ref().map(attributes::to_item).transpose()?.filter(|item| !item.is_expired(now));
+    let item =
+        raw.as_ref().map(|found| attributes::to_item(found, &[])).transpose()?.filter(|item| !item.is_expired(now));
     Ok(Inspection { now, item, raw })
 }
 
@@ -39,7 +40,7 @@ pub async fn inspect(store: &DynamoStore, key: &Key) -> Result<Inspection> {
 /// The table cannot be read or written, or the key is so contended that eight writes in a row were overtaken.
 pub async fn reset<S: Store>(store: &S, key: &Key, only: Option<&LimitName>) -> Result<Vec<LimitName>> {
     const MOST_WRITES: u32 = 8;
-    let mut found = store.read(key).await?;
+    let mut found = store.read(key, &[]).await?;
     for _ in 0..MOST_WRITES {
         let now = store.moment().now;
         let item = found.take().unwrap_or_default();

@@ -37,29 +37,41 @@ pub(crate) fn number(n: impl ToString) -> AttributeValue {
     AttributeValue::N(n.to_string())
 }
 
-/// Reads an item.
+/// Reads an item for a decision on some limits; others that cannot be read are left out, so that one limit's trouble is
+/// not that of all that share its item.
 ///
 /// # Errors
 ///
-/// [`Error::Stored`] if an attribute of a limit or of the item is missing or malformed.
-pub fn to_item(attributes: &Attributes) -> Result<Item> {
+/// [`Error::Stored`] if an attribute of one of `required` or of the item is malformed.
+pub fn to_item(attributes: &Attributes, required: &[&LimitName]) -> Result<Item> {
     let mut item = Item {
         horizon: optional(attributes, HORIZON)?,
         expires_at: optional(attributes, EXPIRES_AT)?,
         ..Item::default()
     };
-    let limits = attributes.keys().filter_map(|name| name.strip_suffix(".tat"));
-    for limit in limits.filter_map(|name| LimitName::new(name).ok()) {
-        let names = Names::of(&limit);
-        let bucket = Bucket {
-            tat: Ticks(required(attributes, &names.tat)?),
-            terms: text(attributes, &names.f)?.parse::<Terms>()?,
-            busy_period: text(attributes, &names.b)?.parse()?,
-            adjusted: Ticks(required(attributes, &names.adj)?),
-        };
-        item.buckets.insert(limit, bucket);
+    for limit in limits(attributes) {
+        match bucket(attributes, &limit) {
+            Ok(bucket) => drop(item.buckets.insert(limit, bucket)),
+            Err(error) if required.contains(&&limit) => return Err(error),
+            Err(_) => {}
+        }
     }
     Ok(item)
+}
+
+/// The limits that an item has state of.
+fn limits(attributes: &Attributes) -> impl Iterator<Item = LimitName> {
+    attributes.keys().filter_map(|name| LimitName::new(name.strip_suffix(".tat")?).ok())
+}
+
+fn bucket(attributes: &Attributes, limit: &LimitName) -> Result<Bucket> {
+    let names = Names::of(limit);
+    Ok(Bucket {
+        tat: Ticks(required(attributes, &names.tat)?),
+        terms: text(attributes, &names.f)?.parse::<Terms>()?,
+        busy_period: text(attributes, &names.b)?.parse()?,
+        adjusted: Ticks(required(attributes, &names.adj)?),
+    })
 }
 
 /// The attributes as text, sorted by name, for people to read.

@@ -1,11 +1,12 @@
 //! The system clock, and how far it is from the table's, told from the `Date` header of every reply.
 //!
 //! `Date` counts whole seconds, so one reply says only that `local - table` lies in `(sent - Date - 1 s,
-//! received - Date]`; several recent replies are intersected. Invariant: a correction is applied only when the whole
-//! interval lies beyond one second, so a clock that is right is never touched.
+//! received - Date]`; several recent replies are intersected. Invariants: a correction is applied only when the whole
+//! interval lies beyond one second, so a clock that is right is never touched; a clock agrees with the table's only if what
+//! is left of the interval after correction lies within one second, so two clocks that agree are at most two apart.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tollgate_core::{Clock, Timestamp};
@@ -25,29 +26,24 @@ impl Clock for SystemClock {
 const SECOND_NS: i64 = 1_000_000_000;
 /// Replies that are intersected: enough to narrow the interval, few enough that drift does not empty it.
 const RECENT: usize = 16;
-const UNKNOWN: i64 = i64::MIN;
 
 /// The offset of a clock from the table's.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Offset {
     recent: Mutex<VecDeque<(i64, i64)>>,
     /// The local clock counts as the table's, and replies are not asked.
     trusted: bool,
-    /// Nanoseconds to subtract from local time; `UNKNOWN` before the first reply.
+    /// Nanoseconds to subtract from local time.
     correction: AtomicI64,
-}
-
-impl Default for Offset {
-    fn default() -> Self {
-        Self { recent: Mutex::default(), trusted: false, correction: AtomicI64::new(UNKNOWN) }
-    }
+    /// Whether the corrected clock is within a second of the table's.
+    agrees: AtomicBool,
 }
 
 impl Offset {
     /// The offset of a clock that counts as the table's: zero, known, and not to be told otherwise.
     #[must_use]
     pub fn trusted() -> Self {
-        Self { recent: Mutex::default(), trusted: true, correction: AtomicI64::new(0) }
+        Self { trusted: true, agrees: AtomicBool::new(true), ..Self::default() }
     }
 
     /// Takes in a reply: local times of sending and receiving, and the `Date` header in epoch seconds.
@@ -72,23 +68,21 @@ impl Offset {
         drop(recent);
         let correction = correction(narrowed);
         let before = self.correction.swap(correction, Ordering::Relaxed);
-        let before = if before == UNKNOWN { 0 } else { before };
+        let left = (narrowed.0 - correction)..=(narrowed.1 - correction);
+        self.agrees.store(*left.start() >= -SECOND_NS && *left.end() <= SECOND_NS, Ordering::Relaxed);
         ((correction - before).abs() > SECOND_NS).then_some(correction)
     }
 
-    /// Whether a reply has told the offset, so that the corrected clock agrees with the table's.
+    /// Whether the corrected clock is known to be within a second of the table's. It is after a reply or two.
     #[must_use]
-    pub fn is_known(&self) -> bool {
-        self.correction.load(Ordering::Relaxed) != UNKNOWN
+    pub fn agrees(&self) -> bool {
+        self.agrees.load(Ordering::Relaxed)
     }
 
     /// Local time as the table would tell it.
     #[must_use]
     pub fn correct(&self, local: Timestamp) -> Timestamp {
-        match self.correction.load(Ordering::Relaxed) {
-            UNKNOWN => local,
-            ns => local.offset_by(ns.saturating_neg()),
-        }
+        local.offset_by(self.correction.load(Ordering::Relaxed).saturating_neg())
     }
 }
 
@@ -135,7 +129,7 @@ mod tests {
                 assert_eq!(reply(&offset, now, 3, now + 1), None);
                 assert_eq!(offset.correct(Timestamp::from_millis(now)).as_millis(), now);
             }
-            assert!(offset.is_known());
+            assert!(offset.agrees());
         }
     }
 
@@ -174,10 +168,34 @@ mod tests {
     }
 
     #[test]
+    fn two_clocks_that_agree_are_at_most_two_seconds_apart_whatever_their_phases() {
+        let (mut agreed, mut pairs) = (0, 0);
+        for skews in [(-1_900, 1_900), (-1_500, 1_500), (-1_100, 1_100), (-900, 900), (-3_000, 1_500)] {
+            for phase in (0..1000).step_by(37) {
+                let clocks = [skews.0, skews.1].map(|skew: i64| (Offset::default(), skew));
+                for step in 0..6_u64 {
+                    let table = T + phase + step * 217;
+                    let told = clocks.each_ref().map(|(offset, skew)| {
+                        let local = table.checked_add_signed(*skew).unwrap();
+                        let _ = reply(offset, local, 40 * step, table + 20 * step);
+                        (offset.agrees(), offset.correct(Timestamp::from_millis(local)).as_millis())
+                    });
+                    pairs += 1;
+                    if told[0].0 && told[1].0 {
+                        agreed += 1;
+                        assert!(told[0].1.abs_diff(told[1].1) <= 2_000, "{skews:?} {phase} {step}: {told:?}");
+                    }
+                }
+            }
+        }
+        assert!(agreed * 2 > pairs, "most do agree before long: {agreed} of {pairs}");
+    }
+
+    #[test]
     fn a_step_back_during_a_request_is_not_a_measurement() {
         let offset = Offset::default();
         let (sent, received) = (Timestamp::from_millis(T), Timestamp::from_millis(T - 11_000));
         assert_eq!(offset.observe(sent, received, T / 1000), None);
-        assert!(!offset.is_known());
+        assert!(!offset.agrees());
     }
 }

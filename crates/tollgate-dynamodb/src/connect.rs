@@ -1,4 +1,4 @@
-//! The SDK client: one TLS stack, no retries and no waits that the limiter does not know of.
+//! The SDK client: one TLS stack, no retries, and no wait without an end.
 //!
 //! Invariant: the SDK sends a request once. Whether to send again is the limiter's decision, since only it knows the
 //! deadline and what a second write would charge.
@@ -11,6 +11,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
+use std::time::Duration;
 
 /// Where the table is.
 #[derive(Debug, Clone, Default)]
@@ -75,7 +76,7 @@ pub async fn connect(connection: &Connection) -> Result<Connected> {
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http_client(connection.endpoint_url.as_deref())?)
         .retry_config(RetryConfig::disabled())
-        .timeout_config(TimeoutConfig::disabled())
+        .timeout_config(timeouts())
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
     if let Some(region) = &connection.region {
         loader = loader.region(Region::new(region.clone()));
@@ -94,6 +95,11 @@ pub async fn connect(connection: &Connection) -> Result<Connected> {
     let endpoint = connection.endpoint_url.clone();
     let endpoint = endpoint.unwrap_or_else(|| format!("https://dynamodb.{region}.amazonaws.com"));
     Ok(Connected { sdk, endpoint })
+}
+
+/// For requests without a deadline of their own; a decision has a shorter one.
+fn timeouts() -> TimeoutConfig {
+    TimeoutConfig::builder().connect_timeout(Duration::from_secs(3)).operation_timeout(Duration::from_secs(10)).build()
 }
 
 fn http_client(endpoint: Option<&str>) -> Result<SharedHttpClient> {

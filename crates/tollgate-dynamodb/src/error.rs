@@ -30,6 +30,14 @@ pub enum Error {
     /// No answer in time, or a broken one, or a server error: the write may have been applied.
     #[error("no usable answer from DynamoDB ({0}); the write may have been applied and is not repeated")]
     Ambiguous(String),
+    /// No answer in time, or a broken one, to a request that writes nothing.
+    #[error("no usable answer from {endpoint} ({cause}); is that a DynamoDB endpoint?")]
+    NoAnswer {
+        /// Where the request was sent.
+        endpoint: String,
+        /// What went wrong.
+        cause: String,
+    },
     /// No connection to the endpoint; nothing was written.
     #[error("cannot connect to DynamoDB at {endpoint}: {cause}; is the endpoint right and the server running?")]
     Unreachable {
@@ -54,6 +62,9 @@ pub enum Error {
         "no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role"
     )]
     NoCredentials,
+    /// AWS does not accept the credentials.
+    #[error("AWS does not accept the credentials: {0}; renew them (an expired token?) and check the machine's clock")]
+    BadCredentials(String),
     /// No Region is configured.
     #[error("no AWS Region is configured; set AWS_REGION or pass --region")]
     NoRegion,
@@ -73,8 +84,19 @@ pub enum Error {
         /// What DynamoDB said.
         message: String,
     },
+    /// The table that was to be created exists.
+    #[error("table {0:?} exists already; see what it is like with `tollgate table describe`")]
+    TableExists(String),
+    /// The table was created, but not all of its settings.
+    #[error("table {table:?} was created, but: {cause}; see what is left with `tollgate table describe`")]
+    Incomplete {
+        /// The table.
+        table: String,
+        /// What went wrong then.
+        cause: Box<Error>,
+    },
     /// Other writers changed the item each time between two writes of this decision.
-    #[error("gave up after {0} writes to one contended key; nothing was written")]
+    #[error("gave up after {0} writes to one contended key; nothing was charged")]
     Contended(u32),
     /// The item does not have the form that this version writes, or the input is bad.
     #[error(transparent)]
@@ -88,6 +110,29 @@ impl Error {
         match self {
             Self::Ambiguous(_) => Fate::Unknown,
             _ => Fate::NotApplied,
+        }
+    }
+
+    /// Whether the store is to be counted as gone, so that a limit's policy for that case applies. Contention, and requests
+    /// and items that cannot be right, are none of that: they must not become a way past the limit.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Throttled(_)
+            | Self::Ambiguous(_)
+            | Self::NoAnswer { .. }
+            | Self::Unreachable { .. }
+            | Self::Deadline(_)
+            | Self::TableMissing { .. }
+            | Self::NoCredentials
+            | Self::BadCredentials(_)
+            | Self::NoRegion
+            | Self::AccessDenied { .. } => true,
+            Self::TableExists(_)
+            | Self::Incomplete { .. }
+            | Self::Refused { .. }
+            | Self::Contended(_)
+            | Self::Core(_) => false,
         }
     }
 
@@ -128,11 +173,19 @@ where
             } else if failure.is_user() {
                 before_sending(cause, context)
             } else {
-                Error::Ambiguous(cause)
+                unanswered(cause, context)
             }
         }
         // Timeouts, unreadable responses, and whatever the SDK adds.
-        _ => Error::Ambiguous(root_cause(error)),
+        _ => unanswered(root_cause(error), context),
+    }
+}
+
+/// Only a write can have been applied.
+fn unanswered(cause: String, context: Context<'_>) -> Error {
+    match context.action {
+        "dynamodb:UpdateItem" => Error::Ambiguous(cause),
+        _ => Error::NoAnswer { endpoint: context.endpoint.to_owned(), cause },
     }
 }
 
@@ -152,17 +205,17 @@ fn by_code(code: &str, message: String, context: Context<'_>) -> Error {
         "ResourceNotFoundException" => {
             Error::TableMissing { table: context.table.to_owned(), endpoint: context.endpoint.to_owned() }
         }
-        "AccessDeniedException"
-        | "UnrecognizedClientException"
+        "AccessDeniedException" => Error::AccessDenied { action, message },
+        "UnrecognizedClientException"
         | "MissingAuthenticationTokenException"
         | "IncompleteSignatureException"
         | "InvalidSignatureException"
-        | "ExpiredTokenException" => Error::AccessDenied { action, message },
+        | "ExpiredTokenException" => Error::BadCredentials(message),
         "ValidationException" | "SerializationException" | "UnknownOperationException" | "ResourceInUseException" => {
             Error::Refused { action, message }
         }
         // InternalServerError, ServiceUnavailable, and codes that this version does not know.
-        _ => Error::Ambiguous(format!("{code}: {message}")),
+        _ => unanswered(format!("{code}: {message}"), context),
     }
 }
 

@@ -11,6 +11,8 @@ use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
+#[cfg(doc)]
+use tollgate_core::TokenBucket;
 use tollgate_core::{Charges, Decision, Item, Step, Take, Write};
 
 /// Decides charges on a store. Cheap to share behind an [`Arc`]; one a process.
@@ -26,8 +28,10 @@ impl<S: Store> Limiter<S> {
     pub const REMEMBERED_KEYS: usize = 10_000;
     /// Default deadline of a decision.
     pub const DEADLINE: Duration = Duration::from_secs(1);
+    /// Longest deadline of a decision: [`TokenBucket::LATEST_ARRIVAL_SECS`] reckons with it.
+    pub const LONGEST_DEADLINE: Duration = Duration::from_secs(60);
     /// Writes after which a decision on a contended key is given up. Uncontended decisions need two at most.
-    pub const MOST_WRITES: u32 = 8;
+    pub const MOST_WRITES: u32 = 16;
 
     /// A limiter on `store`.
     #[must_use]
@@ -35,10 +39,10 @@ impl<S: Store> Limiter<S> {
         Self { store, last_seen: Cache::new(Self::REMEMBERED_KEYS), deadline: Self::DEADLINE }
     }
 
-    /// Changes the deadline of a decision, all its requests and waits included.
+    /// Changes the deadline of a decision, all its requests and waits included; at most [`Self::LONGEST_DEADLINE`].
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
+        self.deadline = deadline.min(Self::LONGEST_DEADLINE);
         self
     }
 
@@ -57,7 +61,7 @@ impl<S: Store> Limiter<S> {
         let result = self.drive(charges).await;
         match &result {
             Ok(decision) => self.store.meter().record(Event::Decision(decision)),
-            Err(_) => self.store.meter().record(Event::StoreFailure),
+            Err(error) => self.store.meter().record(Event::StoreFailure(error)),
         }
         result
     }
@@ -76,22 +80,29 @@ impl<S: Store> Limiter<S> {
                     return Ok(decision);
                 }
                 Step::Read => {
-                    let read = timeout_at(until, self.store.read(charges.key())).await;
+                    let limits: Vec<_> = charges.charges().iter().map(|charge| &charge.limit).collect();
+                    let read = timeout_at(until, self.store.read(charges.key(), &limits)).await;
                     let item = read.map_err(|_| Error::Deadline(self.deadline))??;
                     self.remember(&pk, item.as_ref());
                     take.read(item.as_ref(), self.store.moment())
                 }
-                Step::Write(_) if writes == Self::MOST_WRITES => return Err(Error::Contended(writes)),
+                Step::Write(_) if writes == Self::MOST_WRITES => {
+                    self.report(&take);
+                    return Err(Error::Contended(writes));
+                }
                 Step::Write(write) => {
                     writes += 1;
                     match self.write(charges, &write, until).await? {
                         Written::Applied(item) => {
-                            let decision = take.applied(&item);
                             self.remember(&pk, Some(&item));
-                            Step::Done(decision)
+                            take.applied(&item, self.store.moment())
                         }
                         Written::Refused(item) => {
                             self.remember(&pk, item.as_ref());
+                            if writes > 2 {
+                                // Two is what a wrong guess costs; from the third on, others are in the way.
+                                sleep(jittered(Duration::from_millis(1 << writes.min(6)))).await;
+                            }
                             take.refused(item.as_ref(), self.store.moment())
                         }
                     }
@@ -111,8 +122,7 @@ impl<S: Store> Limiter<S> {
             match answer {
                 Err(e) if e.may_be_retried() => {
                     self.store.meter().record(Event::Throttled);
-                    // Full jitter, so that throttled callers do not come back together.
-                    let wait = pause.mul_f64(fastrand::f64());
+                    let wait = jittered(pause);
                     if Instant::now() + wait >= until {
                         return Err(e);
                     }
@@ -131,9 +141,15 @@ impl<S: Store> Limiter<S> {
         }
     }
 
+    /// Tells what was noticed on the way, whether or not it led to an answer.
     fn report(&self, take: &Take) {
         for notice in take.notices() {
             self.store.meter().record(Event::Notice(notice));
         }
     }
+}
+
+/// Full jitter, so that callers who were in each other's way do not come back together.
+fn jittered(most: Duration) -> Duration {
+    most.mul_f64(fastrand::f64())
 }

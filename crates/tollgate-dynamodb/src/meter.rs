@@ -23,8 +23,8 @@ pub enum Event<'a> {
     Notice(&'a Notice),
     /// The table throttled a request, which will be sent again if there is time.
     Throttled,
-    /// A decision failed: the store gave no answer.
-    StoreFailure,
+    /// A decision failed: the store gave no answer, or the key was too contended.
+    StoreFailure(&'a crate::Error),
     /// The local clock is this many milliseconds ahead of the table's (behind, if negative) and is being corrected.
     ClockSkew(i64),
 }
@@ -50,6 +50,7 @@ pub struct Counters {
     pulled_back: AtomicU64,
     throttled: AtomicU64,
     store_failures: AtomicU64,
+    contended: AtomicU64,
     clock_skews: AtomicU64,
 }
 
@@ -70,6 +71,7 @@ pub struct Counts {
     pub pulled_back: u64,
     pub throttled: u64,
     pub store_failures: u64,
+    pub contended: u64,
     pub clock_skews: u64,
 }
 
@@ -91,6 +93,7 @@ impl Counters {
             pulled_back: get(&self.pulled_back),
             throttled: get(&self.throttled),
             store_failures: get(&self.store_failures),
+            contended: get(&self.contended),
             clock_skews: get(&self.clock_skews),
         }
     }
@@ -118,7 +121,8 @@ impl Meter for Counters {
             Event::Notice(Notice::PulledBack(_)) => add(&self.pulled_back, 1),
             Event::Notice(_) => {}
             Event::Throttled => add(&self.throttled, 1),
-            Event::StoreFailure => add(&self.store_failures, 1),
+            Event::StoreFailure(crate::Error::Contended(_)) => add(&self.contended, 1),
+            Event::StoreFailure(_) => add(&self.store_failures, 1),
             Event::ClockSkew(_) => add(&self.clock_skews, 1),
         }
     }

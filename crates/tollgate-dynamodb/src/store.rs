@@ -19,7 +19,7 @@ use aws_sdk_dynamodb::types::{
 use std::future::Future;
 use std::sync::Arc;
 use tollgate_core::take::Moment;
-use tollgate_core::{Clock, Item, Key, Write};
+use tollgate_core::{Clock, Item, Key, LimitName, Write};
 
 /// What became of a write whose answer arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub trait Store: Send + Sync {
     /// Who counts.
     fn meter(&self) -> &dyn Meter;
 
-    /// Reads the item of `key`, strongly consistent.
-    fn read(&self, key: &Key) -> impl Future<Output = Result<Option<Item>>> + Send;
+    /// Reads the item of `key`, strongly consistent; it is an error if the state of one of `limits` cannot be read.
+    fn read(&self, key: &Key, limits: &[&LimitName]) -> impl Future<Output = Result<Option<Item>>> + Send;
 
     /// Writes the item of `key` if the condition holds, atomically.
     fn write(&self, key: &Key, write: &Write) -> impl Future<Output = Result<Written>> + Send;
@@ -115,13 +115,13 @@ impl DynamoStore {
         Ok(output.item)
     }
 
-    fn refused(&self, error: UpdateItemError) -> Result<Written> {
+    fn refused(&self, error: UpdateItemError, limits: &[&LimitName]) -> Result<Written> {
         let found = match error {
             UpdateItemError::ConditionalCheckFailedException(failed) => failed.item,
             other => return Err(Error::Ambiguous(other.to_string())),
         };
         self.meter.record(Event::WriteUnits(attributes::write_units(found.as_ref())));
-        Ok(Written::Refused(found.as_ref().map(attributes::to_item).transpose()?))
+        Ok(Written::Refused(found.as_ref().map(|found| attributes::to_item(found, limits)).transpose()?))
     }
 }
 
@@ -136,19 +136,20 @@ fn units(consumed: Option<&ConsumedCapacity>) -> u64 {
 
 impl Store for DynamoStore {
     fn moment(&self) -> Moment {
-        Moment { now: self.offset.correct(self.clock.now()), clock_agrees: self.offset.is_known() }
+        Moment { now: self.offset.correct(self.clock.now()), clock_agrees: self.offset.agrees() }
     }
 
     fn meter(&self) -> &dyn Meter {
         &*self.meter
     }
 
-    async fn read(&self, key: &Key) -> Result<Option<Item>> {
-        Ok(self.attributes(key).await?.as_ref().map(attributes::to_item).transpose()?)
+    async fn read(&self, key: &Key, limits: &[&LimitName]) -> Result<Option<Item>> {
+        Ok(self.attributes(key).await?.map(|found| attributes::to_item(&found, limits)).transpose()?)
     }
 
     async fn write(&self, key: &Key, write: &Write) -> Result<Written> {
         let rendered = expression::render(write);
+        let limits: Vec<&LimitName> = write.limits.iter().map(|l| &l.limit).collect();
         let request = self.client.update_item().table_name(&self.table);
         let request = request
             .key(partition_key::ATTRIBUTE, AttributeValue::S(partition_key::of(key)))
@@ -162,10 +163,15 @@ impl Store for DynamoStore {
         match request.send().await {
             Ok(output) => {
                 self.meter.record(Event::WriteUnits(units(output.consumed_capacity())));
-                let item = output.attributes.as_ref().map(attributes::to_item).transpose()?;
-                Ok(Written::Applied(item.unwrap_or_default()))
+                // The write was applied: whatever is wrong with the reply, it must not look as if it was not.
+                let item = output.attributes.as_ref().map(|found| attributes::to_item(found, &limits));
+                match item {
+                    Some(Ok(item)) => Ok(Written::Applied(item)),
+                    Some(Err(error)) => Err(Error::Ambiguous(error.to_string())),
+                    None => Err(Error::Ambiguous("the reply has no item".to_owned())),
+                }
             }
-            Err(failed) if is_refusal(&failed) => self.refused(failed.into_service_error()),
+            Err(failed) if is_refusal(&failed) => self.refused(failed.into_service_error(), &limits),
             Err(failed) => Err(error::classify(&failed, self.context("dynamodb:UpdateItem"))),
         }
     }

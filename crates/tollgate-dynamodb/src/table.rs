@@ -9,6 +9,7 @@ use crate::error::{Context, Error, Result, classify};
 use crate::partition_key;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::create_table::CreateTableError;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, PointInTimeRecoverySpecification,
     PointInTimeRecoveryStatus, ScalarAttributeType, TableDescription, TableStatus, TimeToLiveSpecification,
@@ -45,11 +46,10 @@ pub struct Finding {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] if the table exists, or whatever AWS says.
+/// [`Error::TableExists`], [`Error::Incomplete`] if it was created and then something failed, or whatever AWS says.
 pub async fn create(connected: &Connected, table: &str, options: CreateOptions) -> Result<()> {
     let client = Client::new(&connected.sdk);
     let context = |action| Context { action, table, endpoint: connected.endpoint() };
-    let bad = |e: aws_sdk_dynamodb::error::BuildError| Error::Refused { action: "CreateTable", message: e.to_string() };
     let pk = AttributeDefinition::builder().attribute_name(partition_key::ATTRIBUTE);
     let hash = KeySchemaElement::builder().attribute_name(partition_key::ATTRIBUTE).key_type(KeyType::Hash);
     let request = client
@@ -64,18 +64,36 @@ pub async fn create(connected: &Connected, table: &str, options: CreateOptions) 
         .await
         .map_err(|e| already_exists(&e, table).unwrap_or_else(|| classify(&e, context("dynamodb:CreateTable"))))?;
     wait_until_active(&client, table, context("dynamodb:DescribeTable")).await?;
+    let incomplete = |cause| Error::Incomplete { table: table.to_owned(), cause: Box::new(cause) };
+    set_up(&client, table, options, connected.endpoint()).await.map_err(incomplete)
+}
+
+async fn set_up(client: &Client, table: &str, options: CreateOptions, endpoint: &str) -> Result<()> {
+    let context = |action| Context { action, table, endpoint };
     if !options.without_ttl {
         let ttl = TimeToLiveSpecification::builder().enabled(true).attribute_name(EXPIRES_AT).build().map_err(bad)?;
         let request = client.update_time_to_live().table_name(table).time_to_live_specification(ttl);
         request.send().await.map_err(|e| classify(&e, context("dynamodb:UpdateTimeToLive")))?;
     }
-    if options.point_in_time_recovery {
-        let pitr = PointInTimeRecoverySpecification::builder().point_in_time_recovery_enabled(true);
+    if !options.point_in_time_recovery {
+        return Ok(());
+    }
+    let recovery =
+        PointInTimeRecoverySpecification::builder().point_in_time_recovery_enabled(true).build().map_err(bad)?;
+    // Backups of a new table are not available at once (API reference, UpdateContinuousBackups); about a minute's worth.
+    for attempt in 0.. {
         let request = client.update_continuous_backups().table_name(table);
-        let request = request.point_in_time_recovery_specification(pitr.build().map_err(bad)?);
-        request.send().await.map_err(|e| classify(&e, context("dynamodb:UpdateContinuousBackups")))?;
+        let Err(e) = request.point_in_time_recovery_specification(recovery.clone()).send().await else { return Ok(()) };
+        if e.code() != Some("ContinuousBackupsUnavailableException") || attempt == 30 {
+            return Err(classify(&e, context("dynamodb:UpdateContinuousBackups")));
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
     }
     Ok(())
+}
+
+fn bad(error: aws_sdk_dynamodb::error::BuildError) -> Error {
+    Error::Refused { action: "dynamodb:CreateTable", message: error.to_string() }
 }
 
 /// Turns TTL off, for a clock that is not the table's. Does nothing if it is off.
@@ -95,7 +113,7 @@ pub async fn disable_ttl(connected: &Connected, table: &str) -> Result<()> {
         return Ok(());
     };
     let off = TimeToLiveSpecification::builder().enabled(false).attribute_name(attribute).build();
-    let off = off.map_err(|e| Error::Refused { action: "dynamodb:UpdateTimeToLive", message: e.to_string() })?;
+    let off = off.map_err(bad)?;
     let request = client.update_time_to_live().table_name(table).time_to_live_specification(off);
     request.send().await.map(drop).map_err(|e| classify(&e, context("dynamodb:UpdateTimeToLive")))
 }
@@ -126,7 +144,10 @@ pub async fn describe(connected: &Connected, table: &str) -> Result<Vec<Finding>
     let client = Client::new(&connected.sdk);
     let context = Context { action: "dynamodb:DescribeTable", table, endpoint: connected.endpoint() };
     let described = client.describe_table().table_name(table).send().await.map_err(|e| classify(&e, context))?;
-    let missing = || Error::Ambiguous("DescribeTable answered without a table".to_owned());
+    let missing = || Error::NoAnswer {
+        endpoint: connected.endpoint().to_owned(),
+        cause: "DescribeTable answered without a table".to_owned(),
+    };
     let description = described.table.ok_or_else(missing)?;
     let mut findings = vec![key_finding(&description, table), billing_finding(&description, table)];
     findings.push(ttl_finding(&client, table).await);
@@ -142,13 +163,9 @@ pub async fn describe(connected: &Connected, table: &str) -> Result<Vec<Finding>
     Ok(findings)
 }
 
-fn already_exists<R>(
-    error: &SdkError<aws_sdk_dynamodb::operation::create_table::CreateTableError, R>,
-    table: &str,
-) -> Option<Error> {
-    let exists = error.as_service_error().is_some_and(|e| e.is_resource_in_use_exception());
-    let message = format!("table {table:?} exists already");
-    exists.then_some(Error::Refused { action: "dynamodb:CreateTable", message })
+fn already_exists<R>(error: &SdkError<CreateTableError, R>, table: &str) -> Option<Error> {
+    let exists = error.as_service_error().is_some_and(CreateTableError::is_resource_in_use_exception);
+    exists.then(|| Error::TableExists(table.to_owned()))
 }
 
 async fn wait_until_active(client: &Client, table: &str, context: Context<'_>) -> Result<()> {

@@ -8,6 +8,7 @@ use crate::rules::Resolved;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
+use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Charge, Key, LimitName, Ticks, Timestamp, TokenBucket, Verdict};
 
 /// The number of a [`Plan`].
@@ -171,8 +172,7 @@ impl Ledger {
 
 impl Slot {
     fn denied_key(&self, key: &Key) -> DeniedKey {
-        let millis = |wait: Duration| u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        let max_wait_ms = self.longest_wait.map(millis);
+        let max_wait_ms = self.longest_wait.map(millis_rounded_up);
         DeniedKey { key: key.to_string(), denied: self.denied, allowed: self.allowed, max_wait_ms }
     }
 }

@@ -3,11 +3,12 @@
 //! Invariant: an answer with status 200 is a decision; bad input is 400 and charges nothing; a limiter that cannot
 //! decide is 503, never 429. Nothing here knows HTTP beyond the number of a status.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::time::Duration;
-use tollgate_core::{Charges, Decision, LimitDecision, LimitName, Outcome};
+use std::fmt;
+use tollgate_core::time::millis_rounded_up;
+use tollgate_core::{Charge, Charges, Decision, LimitDecision, LimitName, Outcome, Source};
 use tollgate_dynamodb::{Limiter, Store};
 use tollgate_policy::{Policy, StoreFailure, Wanted};
 
@@ -25,7 +26,8 @@ pub struct Reply {
 #[serde(deny_unknown_fields)]
 struct Request {
     limit: String,
-    key: BTreeMap<String, String>,
+    #[serde(deserialize_with = "pairs")]
+    key: Vec<(String, String)>,
     plan: Option<String>,
     /// Kept as JSON until checked, so that -5 and 0.5 get an answer that says what is wrong with them.
     cost: Option<Value>,
@@ -57,9 +59,9 @@ pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]
     };
     let answers = match limiter.take(&charges).await {
         Ok(decision) => ordered(&requests, &decision),
-        Err(error) if policy.store_failure(None, names(&charges)) == StoreFailure::Open => {
+        Err(error) if error.is_outage() && policy.store_failure(None, names(&charges)) == StoreFailure::Open => {
             tracing::warn!(%error, "the store gave no answer; the limit lets calls pass");
-            requests.iter().map(|request| unanswered(&request.limit)).collect()
+            charges.charges().iter().map(unanswered).collect()
         }
         Err(error) => return unavailable(&error),
     };
@@ -68,15 +70,40 @@ pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]
 }
 
 fn parse(body: &[u8]) -> Result<(Vec<Request>, bool), String> {
-    let value: Value = serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
-    let is_array = value.is_array();
-    let values = if let Value::Array(values) = value { values } else { vec![value] };
-    if values.is_empty() {
+    let is_array = body.trim_ascii_start().starts_with(b"[");
+    // Read straight into the shape, so that a field or dimension that is given twice is an error and not a silent choice.
+    let parsed =
+        if is_array { serde_json::from_slice(body) } else { serde_json::from_slice(body).map(|one| vec![one]) };
+    let shape = r#"write {"limit":"orders","key":{"user":"alice"},"plan":"free","cost":1}"#;
+    let requests: Vec<Request> = parsed.map_err(|e| match e.classify() {
+        serde_json::error::Category::Data => format!("{e}; {shape}"),
+        _ => format!("the body is not JSON: {e}"),
+    })?;
+    if requests.is_empty() {
         return Err("the array is empty; name at least one limit".to_owned());
     }
-    let shape = r#"write {"limit":"orders","key":{"user":"alice"},"plan":"free","cost":1}"#;
-    let parse = |value| serde_json::from_value(value).map_err(|e| format!("{e}; {shape}"));
-    Ok((values.into_iter().map(parse).collect::<Result<_, _>>()?, is_array))
+    Ok((requests, is_array))
+}
+
+/// An object as pairs, duplicates included: the policy says what is wrong with those.
+fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, String)>, D::Error> {
+    struct Pairs;
+    impl<'de> Visitor<'de> for Pairs {
+        type Value = Vec<(String, String)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object of dimensions and their values as strings")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut pairs = Vec::new();
+            while let Some(pair) = map.next_entry()? {
+                pairs.push(pair);
+            }
+            Ok(pairs)
+        }
+    }
+    deserializer.deserialize_map(Pairs)
 }
 
 fn cost(request: &Request) -> Result<u64, String> {
@@ -119,29 +146,25 @@ fn answer(limit: &LimitDecision, decision: &Decision) -> Value {
         limit: limit.limit.as_str(),
         never_fits,
         remaining: Some(limit.remaining),
-        retry_after_ms: (!never_fits).then(|| millis(wait)),
-        reset_ms: Some(millis(limit.reset_after)),
+        retry_after_ms: (!never_fits).then(|| millis_rounded_up(wait)),
+        reset_ms: Some(millis_rounded_up(limit.reset_after)),
         source: decision.source.as_str(),
     })
 }
 
-/// The answer of a limit that lets calls pass while the store is gone: what is left is not known.
-fn unanswered(limit: &str) -> Value {
-    let source = tollgate_core::Source::Open.as_str();
+/// The answer of a limit that lets calls pass while the store is gone: what is left is not known. A cost above the burst
+/// does not fit, store or not.
+fn unanswered(charge: &Charge) -> Value {
+    let never_fits = charge.cost > charge.terms.bucket.burst();
     json!(Answer {
-        allowed: true,
-        limit,
-        never_fits: false,
+        allowed: !never_fits,
+        limit: charge.limit.as_str(),
+        never_fits,
         remaining: None,
-        retry_after_ms: Some(0),
+        retry_after_ms: (!never_fits).then_some(0),
         reset_ms: None,
-        source
+        source: Source::Open.as_str(),
     })
-}
-
-/// Milliseconds, rounded up: a client that waits as told must not be early.
-fn millis(d: Duration) -> u64 {
-    u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 fn bad_request(message: &str) -> Reply {

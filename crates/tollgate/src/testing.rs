@@ -30,7 +30,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_core::take::Moment;
-use tollgate_core::{Clock, Item, Key, Write};
+use tollgate_core::{Clock, Item, Key, LimitName, Write};
 use tollgate_dynamodb::{Counters, Event, Meter, Result, Store, Written};
 
 pub use tollgate_core::ManualClock;
@@ -86,7 +86,7 @@ impl Store for MemoryStore {
         &*self.counters
     }
 
-    async fn read(&self, key: &Key) -> Result<Option<Item>> {
+    async fn read(&self, key: &Key, _limits: &[&LimitName]) -> Result<Option<Item>> {
         self.counters.record(Event::RoundTrip);
         self.counters.record(Event::ReadUnits(1));
         Ok(self.item(key))

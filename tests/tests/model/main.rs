@@ -38,12 +38,13 @@
 //! | contention | 2 + 2 + 1, one of cost 2 | one of 1 s or 3 s | | 214,422 |
 //! | clock skew | 2 + 1 + 2, clocks -1, 0, +1 s | one of 1 s or 3 s | | 252,223 |
 //! | losses and crashes | 2 + 1 + 1 | one of 1 s | one loss, one crash | 252,643 |
-//! | expiry | 2 + 2, clocks -1, +1 s | three of 1 s or 306 s | deletion | 391,511 |
+//! | expiry | 2 + 2, clocks -1, +1 s | three of 1 s or 366 s | deletion | 391,511 |
 //! | newer revision | 2 old, 1 + 1 new | one of 1 s or 2 s | 1 per 2 s, burst 2 -> 1/s, burst 3 | 91,687 |
 //! | newer revision, skew | 2 old, 3 new, clocks -1, +1 s | two of 1 s or 2 s | same | 273,979 |
 //! | two plans | 2 + 3 | two of 1 s or 2 s | 1/s, burst 2 <-> 2/s, burst 3 | 460,137 |
 //! | two plans, other ticks | 1 + 2 + 1 | one of 1 s | 1/s, burst 2 <-> 3/s, burst 3 | 55,809 |
-//! | two limits | 1 + 2 + 1 | two of 1 s or 316 s | memories of 304 s and 313 s, deletion; requests arrive within 300 s or never | 207,306 |
+//! | two limits | 1 + 2 + 1 | two of 1 s or 376 s | memories of 364 s and 373 s, deletion; requests arrive within 360 s or never | 207,306 |
+//! | room while a denial settles | 1 + 1 on two limits, 1 newer on one | one of 1 s | two plans of one limit, a newer revision of the other | 10,583 |
 //! | two plans, clocks apart | 2 + 2, clocks -1, +1 s | none | 1/s, burst 12 <-> 2/s, burst 12 | 652 |
 //!
 //! The whole takes about a minute of processor time without optimisation; the states are counted for the code as it is, and

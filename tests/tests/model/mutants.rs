@@ -91,13 +91,13 @@ fn change_form_leaves_the_instant_that_it_reckoned_debt_at() {
     caught(two_plans_and_clocks_apart(), Mutant::ChangeWithoutSince, Fault::OverAdmitted, 17);
 }
 
-/// A limit that is forgotten after 1,303 s in one item with one that is forgotten after 304 s.
+/// A limit that is forgotten after 1,363 s in one item with one that is forgotten after 364 s.
 fn long_and_short() -> Scenario {
     let (short, long) = (terms(1, "", 1, 1000, 1), terms(1, "", 1, 1_000_000, 1));
     let on = |name, terms| charges(vec![charge(name, terms, 1)]);
     let ask_long = Caller { offset: 0, calls: vec![on("long", &long); 2] };
     let ask_short = Caller { offset: 0, calls: vec![on("short", &short)] };
-    Scenario::new(vec![ask_long, ask_short], &[306], 1).deleting()
+    Scenario::new(vec![ask_long, ask_short], &[366], 1).deleting()
 }
 
 #[test]

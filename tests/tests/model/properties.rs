@@ -5,7 +5,8 @@
 
 use crate::scenario::Scenario;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tollgate_core::{Charges, Decision, Item, LimitName, Outcome, Timestamp};
+use tollgate_core::write::Assign;
+use tollgate_core::{Charges, Decision, Item, LimitName, Outcome, Timestamp, Write};
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,6 +91,17 @@ pub(crate) fn over_admitted(scenario: &Scenario, admitted: &[Admission]) -> bool
             // cost - burst > n / P * span for every rate n / P, thus for the largest.
             buckets().all(|b| (cost - burst) * i128::from(b.period()) > i128::from(b.n()) * span)
         })
+    })
+}
+
+/// Whether `write` takes tokens of a limit, told by what it does to the item `before` rather than by what its maker says.
+pub(crate) fn takes_tokens(write: &Write, before: Option<&Item>, charges: &Charges) -> bool {
+    write.limits.iter().any(|limit| match (&limit.assign, before.and_then(|i| i.buckets.get(&limit.limit))) {
+        (Assign::Replace(next), Some(seen)) if !limit.or_absent => {
+            let charge = charges.charges().iter().find(|c| c.limit == limit.limit).unwrap();
+            next.tat > next.terms.carry(&seen.terms, seen.tat, next.busy_period.since, charge.on_change)
+        }
+        _ => true,
     })
 }
 

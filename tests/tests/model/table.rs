@@ -4,7 +4,7 @@
 //! happen between them. The table's side is [`Write::apply`], the meaning that the stores implement.
 
 use crate::mutant::{Form, Mutant, form};
-use crate::properties::{Admission, Coverage, Event, Fault, expires_in_time, fits, over_admitted};
+use crate::properties::{Admission, Coverage, Event, Fault, expires_in_time, fits, over_admitted, takes_tokens};
 use crate::scenario::Scenario;
 use stateright::{Model, Property};
 use std::sync::Arc;
@@ -140,7 +140,7 @@ impl Table {
 
     /// Does what a `Take` says. `refused` is the refusal that it concludes from, if any.
     fn follow(&self, s: &mut State, c: usize, mut flight: Flight, step: Step, refused: Option<(Option<&Item>, u64)>) {
-        if flight.take.notices().iter().any(|n| matches!(n, Notice::PulledBack(_))) {
+        if flight.take.notices().any(|n| matches!(n, Notice::PulledBack(_))) {
             self.raise(s, Fault::PulledBack);
         }
         flight.secs = s.secs;
@@ -194,7 +194,7 @@ impl Table {
         } else if !expires_in_time(&self.scenario, &next) {
             self.raise(s, Fault::ExpiresTooEarly);
         }
-        flight.charged += u8::from(flight.take.applied(&next).is_allowed());
+        flight.charged += u8::from(takes_tokens(write, s.item.as_deref(), flight.take.charges()));
         if flight.charged > 1 {
             self.raise(s, Fault::ChargedTwice);
         }
@@ -230,15 +230,16 @@ impl Table {
                 self.follow(s, c, flight, step, Some((item.as_deref(), secs)));
             }
             Reply::Applied(item) => {
-                let decision = flight.take.applied(&item);
-                s.callers[c].phase = Phase::Idle;
-                if decision.is_allowed() {
-                    self.admit(s, &flight, &decision);
-                } else {
-                    // A denial that moved the bucket to other terms speaks as of the instant that its write was made with.
-                    self.denied(s, c, &flight, &decision, Some(&item), flight.secs);
+                let step = flight.take.applied(&item, moment);
+                s.callers[c].last_seen = Some(Arc::clone(&item));
+                match step {
+                    Step::Done(decision) if decision.is_allowed() => {
+                        s.callers[c].phase = Phase::Idle;
+                        self.admit(s, &flight, &decision);
+                    }
+                    // A denial that moved a bucket to other terms, or a limit that has room since.
+                    step => self.follow(s, c, flight, step, Some((Some(&item), s.secs))),
                 }
-                s.callers[c].last_seen = Some(item);
             }
         }
     }

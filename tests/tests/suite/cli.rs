@@ -134,10 +134,42 @@ async fn a_missing_table_no_credentials_and_a_stopped_server_are_one_line_each()
         one_line(&run(&["inspect", "user:alice", "--endpoint-url", "http://127.0.0.1:9"]), 3, "cannot connect");
         one_line(&run(&["inspect", "user:alice", "--region", "eu-west-1"]), 3, "no AWS credentials");
         one_line(&run(&["inspect", "user:alice"]), 3, "AWS_REGION");
-        one_line(&run(&["inspect", "user:alice", "--endpoint-url", "ftp://x"]), 3, "http://");
+        one_line(&run(&["inspect", "user:alice", "--endpoint-url", "ftp://x"]), 1, "http://");
         for key in ["alice", "", "user:", ":alice", "user:a,user:b", "user:a:b", "user:%zz"] {
             one_line(&run(&["inspect", key, "--endpoint-url", &url, "--table", TABLE]), 1, "key");
         }
+    });
+}
+
+/// An endpoint that accepts and stays silent, and one that is no DynamoDB.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_is_none_is_an_error_and_not_a_wait_without_end() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((socket, _)) = listener.accept().await {
+            open.push(socket);
+        }
+    });
+    tokio::task::block_in_place(|| {
+        for command in [&["inspect", "user:alice"][..], &["table", "describe"]] {
+            one_line(&run(&[command, &["--endpoint-url", &url]].concat()), 3, "is that a DynamoDB endpoint?");
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reset_of_an_unknown_limit_is_an_error() {
+    let url = endpoint().await;
+    tokio::task::block_in_place(|| {
+        let at = ["--endpoint-url", &url, "--table", TABLE];
+        let reset = |args: &[&str]| run(&[&["reset", "user:nobody"][..], args, &at].concat());
+        one_line(&reset(&["--limit", "rpmm"]), 1, "no state of limit rpmm");
+        let sample = repository("infra/tollgate.toml");
+        let policy = ["--policy", sample.to_str().unwrap()];
+        one_line(&reset(&[&["--limit", "order"][..], &policy].concat()), 1, "did you mean `orders`");
+        assert!(reset(&[&["--limit", "orders"][..], &policy].concat()).status.success());
     });
 }
 

@@ -67,6 +67,17 @@ impl Drop for Dev {
     }
 }
 
+#[test]
+#[cfg(unix)]
+fn a_request_that_never_ends_does_not_keep_the_server_from_ending() {
+    let mut dev = Dev::start(&[]);
+    let mut half = TcpStream::connect(&dev.addr).unwrap();
+    half.write_all(b"POST /v1/decisions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").unwrap();
+    let pid = dev.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(dev.child.wait().unwrap().success());
+}
+
 fn order(user: &str) -> Value {
     json!({ "limit": "orders", "key": { "user": user }, "plan": "free", "cost": 1 })
 }
@@ -217,5 +228,9 @@ fn a_table_that_is_gone_is_503_or_open_as_the_policy_says_and_never_429() {
     assert_eq!((status, &body["allowed"], &body["source"]), (200, &true.into(), &"open".into()));
     let (status, _) = dev.decide(&json!([ask("a"), ask("b")]));
     assert_eq!(status, 503, "the strictest counts");
-    assert_eq!(dev.stats()["store_failures"], 3);
+    let mut huge = ask("b");
+    huge["cost"] = 6.into();
+    let (_, body) = dev.decide(&huge);
+    assert_eq!((&body["allowed"], &body["never_fits"]), (&false.into(), &true.into()), "store or not");
+    assert_eq!(dev.stats()["store_failures"], 4);
 }

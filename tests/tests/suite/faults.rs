@@ -67,10 +67,11 @@ async fn a_server_error_may_have_been_applied_and_is_not_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_of_aws_are_told_apart() {
     type IsRight = fn(&Error) -> bool;
-    let cases: [(&str, IsRight); 4] = [
+    let cases: [(&str, IsRight); 5] = [
         ("ResourceNotFoundException", |e| matches!(e, Error::TableMissing { .. })),
         ("AccessDeniedException", |e| matches!(e, Error::AccessDenied { action: "dynamodb:UpdateItem", .. })),
-        ("UnrecognizedClientException", |e| matches!(e, Error::AccessDenied { .. })),
+        ("ExpiredTokenException", |e| matches!(e, Error::BadCredentials(_))),
+        ("UnrecognizedClientException", |e| matches!(e, Error::BadCredentials(_))),
         ("ValidationException", |e| matches!(e, Error::Refused { .. })),
     ];
     for (code, is_right) in cases {

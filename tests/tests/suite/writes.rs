@@ -65,7 +65,7 @@ async fn a_cost_of_0_observes_and_writes_nothing() {
     let key = key();
     let (seen, round_trips, write_units) = client.measured(&costing(&key, 5, SECOND, 5, 0)).await;
     assert_eq!((seen.is_allowed(), seen.limits[0].remaining, round_trips, write_units), (true, 5, 1, 0));
-    assert!(client.limiter.store().read(&key).await.unwrap().is_none(), "no item came of it");
+    assert!(client.limiter.store().read(&key, &[]).await.unwrap().is_none(), "no item came of it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,6 +138,45 @@ async fn a_bucket_left_by_a_clock_that_was_ahead_is_pulled_back_and_one_left_by_
     assert_eq!(client.counts().pulled_back, 1);
     client.advance_ms(1000);
     assert!(client.take(&charges).await.is_allowed(), "the wait was true");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_gets_room_while_a_denial_settles_is_charged_or_not_allowed() {
+    let client = Client::new().await;
+    let key = key();
+    let plan = |plan: &str, n| Terms { revision: 1, plan: plan.into(), bucket: bucket(n, 3600 * SECOND, n) };
+    let both = |a: Terms| {
+        let b = charge("b", Terms::new(1, bucket(1, 3600 * SECOND, 1)), 1);
+        Charges::new(key.clone(), vec![charge("a", a, 1), b]).unwrap()
+    };
+    assert!(client.take(&both(plan("free", 50))).await.is_allowed());
+    assert!(!client.take(&both(plan("free", 50))).await.is_allowed(), "b denies");
+    // Its memory says that b denies and that a has to move to the other plan; meanwhile an operator gives b its token back.
+    let b = tollgate_core::LimitName::new("b").unwrap();
+    let other = Client::at(client.clock.clone()).await;
+    tollgate_dynamodb::admin::reset(other.limiter.store(), &key, Some(&b)).await.unwrap();
+    let decision = client.take(&both(plan("pro", 500))).await;
+    let left: Vec<_> = decision.limits.iter().map(|l| l.remaining).collect();
+    assert_eq!((decision.is_allowed(), left), (true, vec![498, 0]), "charged, on both");
+    assert!(!client.take(&both(plan("pro", 500))).await.is_allowed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_limits_as_one_write_carries_and_one_more_is_refused_before_any_io() {
+    let client = Client::new().await;
+    let many = |count: usize| {
+        let limit =
+            |i| charge(&format!("limit-with-a-rather-long-name-{i}"), Terms::new(1, bucket(7, 3600 * SECOND, 7)), 1);
+        Charges::new(key(), (0..count).map(limit).collect())
+    };
+    let most = many(Charges::MOST_LIMITS).unwrap();
+    for left in (0..7).rev() {
+        assert!(client.take(&most).await.limits.iter().all(|l| l.remaining == left));
+    }
+    assert!(!client.take(&most).await.is_allowed());
+    client.advance_ms(24 * 3_600_000);
+    assert!(client.take(&most).await.is_allowed(), "idle");
+    assert!(many(Charges::MOST_LIMITS + 1).is_err());
 }
 
 impl Client {

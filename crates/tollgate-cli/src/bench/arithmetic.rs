@@ -68,10 +68,10 @@ fn protocol() -> Result<f64> {
         for busy_period in 0..ROUNDS {
             now = now + Duration::from_millis(1);
             let moment = Moment { now, clock_agrees: true };
-            let (take, step) = Take::start(charges.clone(), item.as_ref(), moment, u64::from(busy_period));
+            let (mut take, step) = Take::start(charges.clone(), item.as_ref(), moment, u64::from(busy_period));
             if let Step::Write(write) = step {
                 item = write.apply(item.as_ref());
-                let _ = black_box(item.as_ref().map(|item| take.applied(item)));
+                let _ = black_box(item.as_ref().map(|item| take.applied(item, moment)));
             }
         }
     }))

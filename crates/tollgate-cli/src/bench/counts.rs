@@ -1,10 +1,13 @@
 //! Round trips and write units a decision, by situation.
 
-use super::{charges, task_failed};
+use super::charges;
+use crate::args::Target;
 use crate::error::Result;
 use crate::open;
+use crate::race::Race;
 use serde::Serialize;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tollgate::Limiter;
 use tollgate_core::Charges;
 use tollgate_dynamodb::connect::Connected;
@@ -28,7 +31,8 @@ pub struct Line {
     pub write_units: f64,
 }
 
-pub(super) async fn measure(connected: &Connected, table: &str) -> Result<Vec<Line>> {
+pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Vec<Line>> {
+    let table = &target.table;
     let mut lines = Vec::new();
     let mut new_keys = Vec::new();
     for _ in 0..DECISIONS {
@@ -50,9 +54,7 @@ pub(super) async fn measure(connected: &Connected, table: &str) -> Result<Vec<Li
     let three = vec![charges(&three)?; DECISIONS as usize];
     lines.push(sequence(connected, table, "3 limits on one key", &three, Duration::ZERO, 1).await?);
 
-    lines.push(
-        concurrent(connected, table, "40 concurrent on a new key", &charges(&[("orders", 10, 86_400)])?, 40).await?,
-    );
+    lines.push(concurrent(target, "40 concurrent on a new key").await?);
     Ok(lines)
 }
 
@@ -86,35 +88,16 @@ async fn sequence(
     ))
 }
 
-/// Decides at once from clients that share nothing.
-async fn concurrent(
-    connected: &Connected,
-    table: &str,
-    name: &'static str,
-    charges: &Charges,
-    clients: u64,
-) -> Result<Line> {
-    let mut running = Vec::new();
-    for _ in 0..clients {
-        let (store, counters) = open::store(connected, table).await?;
-        let limiter = Limiter::new(store).with_deadline(DEADLINE);
-        let (charges, start) = (charges.clone(), counters.counts());
-        running.push(tokio::spawn(async move {
-            let decision = limiter.take(&charges).await?;
-            let end = counters.counts();
-            Ok::<_, crate::error::CliError>((
-                decision.is_allowed(),
-                end.round_trips - start.round_trips,
-                end.write_units - start.write_units,
-            ))
-        }));
-    }
-    let (mut allowed, mut round_trips, mut write_units) = (0, 0, 0);
-    for client in running {
-        let (was_allowed, trips, units) = client.await.map_err(|e| task_failed(&e))??;
-        allowed += u64::from(was_allowed);
-        round_trips += trips;
-        write_units += units;
+/// Forty clients that share nothing ask for ten tokens at one instant, as in `tollgate race`.
+async fn concurrent(target: &Target, name: &'static str) -> Result<Line> {
+    let (answers, mut received) = mpsc::unbounded_channel();
+    Race::new(target, 10, true)?.clients(40, answers, std::future::ready(())).await?;
+    let (mut clients, mut allowed, mut round_trips, mut write_units) = (0, 0, 0, 0);
+    while let Some(answer) = received.recv().await {
+        clients += 1;
+        allowed += u64::from(answer.allowed == Some(true));
+        round_trips += answer.round_trips;
+        write_units += answer.write_units;
     }
     Ok(line(name, clients, allowed, round_trips, write_units))
 }

@@ -8,9 +8,9 @@ mod counts;
 mod throughput;
 
 use crate::args::BenchArgs;
-use crate::embedded::Embedded;
 use crate::error::{CliError, Result};
-use crate::{open, output, table};
+use crate::open::Place;
+use crate::output;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -46,19 +46,11 @@ pub async fn run(args: BenchArgs) -> Result<()> {
 ///
 /// The table cannot be reached.
 pub async fn measure(args: &BenchArgs) -> Result<Report> {
-    let mut target = args.target.clone();
-    let embedded = match &target.endpoint_url {
-        Some(_) => None,
-        None => Some(Embedded::start(None).await?),
-    };
-    if let Some(embedded) = &embedded {
-        target.endpoint_url = Some(embedded.endpoint().to_owned());
-    }
-    let connected = open::connection(&target).await?;
-    table::ensure_on_loopback(&connected, &target, true).await?;
-    let decisions = counts::measure(&connected, &target.table).await?;
+    let Place { target, connected, embedded } = Place::of(&args.target, None).await?;
+    let decisions = counts::measure(&connected, &target).await?;
     let throughput = throughput::measure(&connected, &target.table, Duration::from_secs(args.seconds)).await?;
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    drop(embedded);
     Ok(Report { build, decisions, throughput, arithmetic: arithmetic::measure()? })
 }
 

@@ -8,10 +8,13 @@ mod routes;
 use crate::args::{ClockKind, DevArgs};
 use crate::embedded::Embedded;
 use crate::error::{CliError, Result};
-use crate::{open, output, table};
+use crate::open::{self, Place};
+use crate::output;
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tollgate::testing::ManualClock;
 use tollgate::{Counters, DynamoStore, Limiter, Policy, SystemClock};
 use tollgate_core::Clock;
@@ -20,6 +23,9 @@ pub use routes::router;
 
 /// Debug builds on small machines take their time; here an answer is worth more than a fast refusal.
 const DEADLINE: Duration = Duration::from_secs(5);
+
+/// What requests under way get when the server is told to stop.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A running development server's parts.
 #[derive(Debug)]
@@ -39,19 +45,9 @@ impl Dev {
     ///
     /// The policy has errors, or the table cannot be reached.
     pub async fn start(args: &DevArgs) -> Result<Self> {
-        let policy = open::policy(&args.policy)?;
-        let now = SystemClock.now();
-        let manual = (args.clock == ClockKind::Manual).then(|| ManualClock::new(now));
-        let mut target = args.target.clone();
-        let embedded = match target.endpoint_url {
-            Some(_) => None,
-            None => Some(Embedded::start(manual.clone()).await?),
-        };
-        if let Some(embedded) = &embedded {
-            target.endpoint_url = Some(embedded.endpoint().to_owned());
-        }
-        let connected = open::connection(&target).await?;
-        table::ensure_on_loopback(&connected, &target, true).await?;
+        let policy = open::policy(&args.policy.policy)?;
+        let manual = (args.clock == ClockKind::Manual).then(|| ManualClock::new(SystemClock.now()));
+        let Place { target, connected, embedded } = Place::of(&args.target, manual.as_ref()).await?;
         if manual.is_some() && embedded.is_none() {
             // That table deletes by its own clock, which has nothing to do with ours.
             tollgate_dynamodb::table::disable_ttl(&connected, &target.table).await?;
@@ -68,30 +64,48 @@ impl Dev {
 ///
 /// The policy has errors, the table cannot be reached, or the address is taken.
 pub async fn run(args: DevArgs) -> Result<()> {
+    let interruption = interruption()?;
     let dev = Dev::start(&args).await?;
     let taken = |e| CliError::System(format!("cannot listen on {}: {e}; choose another with --addr", args.addr));
     let listener = TcpListener::bind(args.addr).await.map_err(taken)?;
     let address = listener.local_addr().map_err(taken)?;
-    output::say(format!(
-        "tollgate dev is listening on http://{address} (DynamoDB at {}, table {})",
-        dev.endpoint,
-        dev.limiter.store().table()
-    ));
-    let served = axum::serve(listener, router(Arc::new(dev))).with_graceful_shutdown(interrupted());
-    served.await.map_err(|e| CliError::System(format!("the server failed: {e}")))
+    let url = format!("http://{address}");
+    let ready = json!({ "listening": url, "dynamodb_endpoint": dev.endpoint, "table": dev.limiter.store().table() });
+    if args.json.json {
+        output::say(&ready);
+    } else {
+        let (endpoint, table) = (&dev.endpoint, dev.limiter.store().table());
+        output::say(format!("tollgate dev is listening on {url} (DynamoDB at {endpoint}, table {table})"));
+    }
+    let (stopping, mut stop) = watch::channel(false);
+    let mut stopped = stop.clone();
+    tokio::spawn(async move {
+        interruption.await;
+        let _ = stopping.send(true);
+    });
+    let graceful = async move { drop(stop.wait_for(|stop| *stop).await) };
+    let served = axum::serve(listener, router(Arc::new(dev))).with_graceful_shutdown(graceful);
+    tokio::select! {
+        served = served => served.map_err(|e| CliError::System(format!("the server failed: {e}"))),
+        // A request that never ends must not keep the server from ending.
+        () = async { drop(stopped.wait_for(|stop| *stop).await); tokio::time::sleep(GRACE).await } => Ok(()),
+    }
 }
 
-async fn interrupted() {
+/// Resolves when the process is told to stop. What it listens for, it hears from now on.
+fn interruption() -> Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+        let listen = |kind| signal(kind).map_err(|e| CliError::System(format!("cannot listen for signals: {e}")));
+        let (mut interrupted, mut terminated) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        Ok(async move {
             tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
+                _ = interrupted.recv() => {}
                 _ = terminated.recv() => {}
             }
-            return;
-        }
+        })
     }
-    let _ = tokio::signal::ctrl_c().await;
+    #[cfg(not(unix))]
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }

@@ -3,6 +3,7 @@
 use super::Dev;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -22,6 +23,7 @@ pub fn router(dev: Arc<Dev>) -> Router {
         .route("/healthz", get(async || Json(json!({ "status": "ok" }))))
         .route("/dev/clock", post(set_clock))
         .route("/dev/stats", get(stats))
+        .method_not_allowed_fallback(async || problem(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method"))
         .fallback(async || {
             problem(
                 StatusCode::NOT_FOUND,
@@ -31,7 +33,11 @@ pub fn router(dev: Arc<Dev>) -> Router {
         .with_state(dev)
 }
 
-async fn decide(State(dev): Shared, body: Bytes) -> Response {
+async fn decide(State(dev): Shared, body: Result<Bytes, BytesRejection>) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejected) => return problem(rejected.status(), &rejected.body_text()),
+    };
     let reply = decisions::decide(&dev.policy, &dev.limiter, &body).await;
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = (status, Json(reply.body)).into_response();

@@ -9,10 +9,10 @@
 mod processes;
 pub mod worker;
 
-use crate::args::RaceArgs;
-use crate::embedded::Embedded;
+use crate::args::{RaceArgs, Target};
 use crate::error::{CliError, Result};
-use crate::{open, output, table};
+use crate::open::{self, Place};
+use crate::output;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,17 @@ use tokio::sync::{Barrier, mpsc};
 use tollgate::testing::ManualClock;
 use tollgate::{Clock, Counters, DynamoStore, Limiter, SystemClock, Timestamp};
 use tollgate_core::{Charge, Charges, Key, LimitName, OnChange, Terms, TokenBucket};
-use tollgate_dynamodb::connect::Connected;
 
 /// Long enough that no client gives up on a slow machine: a race counts answers.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What one client got.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Answer {
+pub(crate) struct Answer {
     /// `None`: no answer.
-    allowed: Option<bool>,
-    round_trips: u64,
-    write_units: u64,
+    pub(crate) allowed: Option<bool>,
+    pub(crate) round_trips: u64,
+    pub(crate) write_units: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -80,22 +79,8 @@ async fn race(args: &RaceArgs) -> Result<Report> {
     if args.processes > args.clients {
         return Err(CliError::Input(format!("{} processes need as many clients; raise --clients", args.processes)));
     }
-    let mut target = args.target.clone();
-    let embedded = match &target.endpoint_url {
-        Some(_) => None,
-        None => Some(Embedded::start(None).await?),
-    };
-    if let Some(embedded) = &embedded {
-        target.endpoint_url = Some(embedded.endpoint().to_owned());
-    }
-    let connected = open::connection(&target).await?;
-    table::ensure_on_loopback(&connected, &target, true).await?;
-    let race = Race {
-        table: target.table.clone(),
-        charges: charges(&format!("{:016x}", fastrand::u64(..)), args.capacity)?,
-        at: (!args.running_clocks).then(|| SystemClock.now()),
-        connected,
-    };
+    let place = Place::of(&args.target, None).await?;
+    let race = Race::new(&place.target, args.capacity, !args.running_clocks)?;
     let mut report =
         Report { clients: args.clients, processes: args.processes, capacity: args.capacity, ..Report::default() };
     if args.processes == 1 {
@@ -105,7 +90,7 @@ async fn race(args: &RaceArgs) -> Result<Report> {
             report.count(&answer);
         }
     } else {
-        processes::run(args, &target, &race, &mut report).await?;
+        processes::run(args, &race, &mut report).await?;
     }
     report.charged = args.capacity - race.remaining().await?;
     Ok(report)
@@ -120,22 +105,30 @@ fn charges(key: &str, capacity: u64) -> Result<Charges> {
 }
 
 /// What all clients know: the table, the charge, and the instant.
-struct Race {
-    connected: Connected,
-    table: String,
+pub(crate) struct Race {
+    target: Target,
     charges: Charges,
     at: Option<Timestamp>,
 }
 
 impl Race {
+    /// A race for a new key of `capacity` tokens; at one instant, or by running clocks.
+    pub(crate) fn new(target: &Target, capacity: u64, at_one_instant: bool) -> Result<Self> {
+        let key = format!("{:016x}", fastrand::u64(..));
+        let at = at_one_instant.then(|| SystemClock.now());
+        Ok(Self { target: target.clone(), charges: charges(&key, capacity)?, at })
+    }
+
+    /// A client of its own: connection, memory, counters.
     async fn limiter(&self) -> Result<(Limiter<DynamoStore>, Arc<Counters>)> {
         let clock = self.at.map(ManualClock::new);
-        let (store, counters) = open::store_at(&self.connected, &self.table, clock.as_ref()).await?;
+        let connected = open::connection(&self.target).await?;
+        let (store, counters) = open::store_at(&connected, &self.target.table, clock.as_ref()).await?;
         Ok((Limiter::new(store).with_deadline(DEADLINE), counters))
     }
 
     /// Runs clients in this process: all are warmed up, then `go`, then all ask at once.
-    async fn clients(
+    pub(crate) async fn clients(
         &self,
         count: u32,
         answers: mpsc::UnboundedSender<Answer>,
@@ -208,14 +201,17 @@ fn text(report: &Report) -> String {
 }
 
 fn check(report: &Report) -> Result<()> {
-    let unknown = report.failed + report.lost;
-    let told = report.allowed..=report.allowed + unknown;
-    let exact = unknown > 0 || report.allowed == report.capacity.min(u64::from(report.clients));
-    if report.allowed <= report.capacity && told.contains(&report.charged) && exact {
-        return Ok(());
+    let Report { clients, capacity, allowed, denied, failed, lost, charged, .. } = *report;
+    let told = allowed..=allowed + failed + lost;
+    // Whoever was denied found the key empty; and without a denial nobody went without.
+    let is_exact = if denied > 0 { charged == capacity } else { u64::from(clients) == allowed + failed + lost };
+    if allowed > capacity || !told.contains(&charged) || !is_exact {
+        let unknown = failed + lost;
+        let what = format!("{allowed} allowed, {denied} denied and {charged} charged of {capacity}");
+        return Err(CliError::Check(format!("the race was not exact: {what} (clients without an answer: {unknown})")));
     }
-    Err(CliError::Check(format!(
-        "the race was not exact: {} allowed and {} charged of {} (clients without an answer: {unknown})",
-        report.allowed, report.charged, report.capacity
-    )))
+    if failed > 0 {
+        return Err(CliError::Check(format!("{failed} clients got no answer from the table")));
+    }
+    Ok(())
 }

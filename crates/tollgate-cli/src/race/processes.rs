@@ -2,7 +2,7 @@
 
 use super::worker::READY;
 use super::{Answer, Race, Report};
-use crate::args::{RaceArgs, Target};
+use crate::args::RaceArgs;
 use crate::error::{CliError, Result};
 use crate::output;
 use std::process::Stdio;
@@ -10,11 +10,11 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// Runs the clients in processes and adds their answers to the report.
-pub(super) async fn run(args: &RaceArgs, target: &Target, race: &Race, report: &mut Report) -> Result<()> {
+pub(super) async fn run(args: &RaceArgs, race: &Race, report: &mut Report) -> Result<()> {
     let mut workers = Vec::new();
     for i in 0..args.processes {
         let share = args.clients / args.processes + u32::from(i < args.clients % args.processes);
-        workers.push((share, Worker::start(share, args.capacity, race, target)?));
+        workers.push((share, Worker::start(share, args.capacity, race)?));
     }
     for (_, worker) in &mut workers {
         worker.ready().await?;
@@ -22,14 +22,10 @@ pub(super) async fn run(args: &RaceArgs, target: &Target, race: &Race, report: &
     for (_, worker) in &mut workers {
         worker.go().await;
     }
-    if args.kill {
-        // The first to be let go is the first to have requests under way.
-        if let Some((_, worker)) = workers.first_mut() {
-            worker.kill().await;
-        }
-    }
-    let collected =
-        workers.into_iter().map(|(share, worker)| tokio::spawn(async move { (share, worker.collect().await) }));
+    let collected = workers.into_iter().enumerate().map(|(i, (share, worker))| {
+        let kill = args.kill && i == 0;
+        tokio::spawn(async move { (share, worker.collect(kill).await) })
+    });
     for task in collected.collect::<Vec<_>>() {
         let (share, answers) = task.await.map_err(|e| CliError::System(format!("a collector stopped: {e}")))?;
         report.lost += u64::from(share).saturating_sub(answers.len() as u64);
@@ -45,7 +41,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(clients: u32, capacity: u64, race: &Race, target: &Target) -> Result<Self> {
+    fn start(clients: u32, capacity: u64, race: &Race) -> Result<Self> {
+        let target = &race.target;
         let failed = |e: std::io::Error| CliError::System(format!("cannot start a race process: {e}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.arg("race-worker").args(["--clients", &clients.to_string(), "--capacity", &capacity.to_string()]);
@@ -83,21 +80,25 @@ impl Worker {
         }
     }
 
+    /// What its clients tell until it ends; with `kill`, until it is killed upon the first of them.
+    async fn collect(mut self, kill: bool) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        while let Ok(Some(line)) = self.lines.next_line().await {
+            answers.extend(serde_json::from_str::<Answer>(&line));
+            if kill {
+                self.kill().await;
+                break;
+            }
+        }
+        let _ = self.child.wait().await;
+        answers
+    }
+
     /// SIGKILL on Unix: no destructor runs, as when a Lambda sandbox is taken away.
     async fn kill(&mut self) {
         match self.child.kill().await {
             Ok(()) => output::note("killed the first race process"),
             Err(error) => output::note(format!("the first race process cannot be killed: {error}")),
         }
-    }
-
-    /// What its clients tell until it ends.
-    async fn collect(mut self) -> Vec<Answer> {
-        let mut answers = Vec::new();
-        while let Ok(Some(line)) = self.lines.next_line().await {
-            answers.extend(serde_json::from_str::<Answer>(&line));
-        }
-        let _ = self.child.wait().await;
-        answers
     }
 }

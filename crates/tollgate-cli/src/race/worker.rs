@@ -2,7 +2,7 @@
 
 use crate::args::RaceWorkerArgs;
 use crate::error::{CliError, Result};
-use crate::{open, output};
+use crate::output;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc;
 
@@ -16,8 +16,7 @@ pub(super) const READY: &str = "ready";
 /// The table cannot be reached, or the parent is gone.
 pub async fn run(args: RaceWorkerArgs) -> Result<()> {
     let race = super::Race {
-        connected: open::connection(&args.target).await?,
-        table: args.target.table.clone(),
+        target: args.target.clone(),
         charges: super::charges(&args.key, args.capacity)?,
         at: args.at_ns.map(tollgate::Timestamp::from_nanos),
     };
