@@ -1,4 +1,4 @@
-//! What is counted: a list of events that the limiter and the stores report, and a trait for whoever exports them.
+//! What is counted: a list of events that the limiter, the stores and whoever loads the policy report, and a trait for whoever exports them.
 //!
 //! Invariant: an event carries no key and no personal value, only names that the policy declares.
 
@@ -27,6 +27,13 @@ pub enum Event<'a> {
     StoreFailure,
     /// The local clock is this many milliseconds ahead of the table's (behind, if negative) and is being corrected.
     ClockSkew(i64),
+    /// A policy came into force.
+    PolicyLoaded {
+        /// Its revision.
+        revision: u64,
+    },
+    /// A newer policy could not be read or has mistakes; the one in force stays.
+    PolicyRejected,
 }
 
 /// Takes events, for instance to export them. Called on the path of a decision: it must not block.
@@ -51,6 +58,8 @@ pub struct Counters {
     throttled: AtomicU64,
     store_failures: AtomicU64,
     clock_skews: AtomicU64,
+    policies_loaded: AtomicU64,
+    policies_rejected: AtomicU64,
 }
 
 /// The counts of [`Counters`] at one moment.
@@ -71,6 +80,8 @@ pub struct Counts {
     pub throttled: u64,
     pub store_failures: u64,
     pub clock_skews: u64,
+    pub policies_loaded: u64,
+    pub policies_rejected: u64,
 }
 
 impl Counters {
@@ -92,6 +103,8 @@ impl Counters {
             throttled: get(&self.throttled),
             store_failures: get(&self.store_failures),
             clock_skews: get(&self.clock_skews),
+            policies_loaded: get(&self.policies_loaded),
+            policies_rejected: get(&self.policies_rejected),
         }
     }
 }
@@ -120,6 +133,8 @@ impl Meter for Counters {
             Event::Throttled => add(&self.throttled, 1),
             Event::StoreFailure => add(&self.store_failures, 1),
             Event::ClockSkew(_) => add(&self.clock_skews, 1),
+            Event::PolicyLoaded { .. } => add(&self.policies_loaded, 1),
+            Event::PolicyRejected => add(&self.policies_rejected, 1),
         }
     }
 }
