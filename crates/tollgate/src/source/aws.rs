@@ -218,3 +218,87 @@ fn root_cause(error: &(dyn StdError + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |e: &&(dyn StdError + 'static)| (*e).source());
     chain.last().map_or_else(String::new, ToString::to_string)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use aws_credential_types::Credentials;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    const S3: Kind = Kind { host: "s3", signed_as: "s3", endpoint_variable: "AWS_ENDPOINT_URL_S3" };
+
+    /// Signs at 2013-05-24T00:00:00Z with the keys of AWS's examples; returns the signature.
+    fn signed(call: &Call<'_>, signed_as: &'static str, region: &str, token: Option<&str>) -> String {
+        let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let keys = Credentials::from_keys("AKIAIOSFODNN7EXAMPLE", secret, token.map(str::to_owned));
+        let time = UNIX_EPOCH + Duration::from_secs(1_369_353_600);
+        let headers = signature(call, Kind { signed_as, ..S3 }, region, &keys.into(), time).unwrap();
+        let (_, value) = headers.iter().find(|(name, _)| name == "authorization").unwrap();
+        value.rsplit_once("Signature=").unwrap().1.to_owned()
+    }
+
+    fn get<'a>(url: &str, headers: Vec<(&'static str, &'a str)>) -> Call<'a> {
+        Call { action: "", method: "GET", url: url.to_owned(), headers, body: Vec::new() }
+    }
+
+    #[test]
+    fn signs_as_aws_documents() {
+        // Amazon S3 API Reference, "Signature Calculations for the Authorization Header", example GET Object.
+        let call = get("https://examplebucket.s3.amazonaws.com/test.txt", vec![("range", "bytes=0-9")]);
+        let documented = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41";
+        assert_eq!(signed(&call, "s3", "us-east-1", None), documented);
+    }
+
+    #[test]
+    fn signs_as_botocore_does() {
+        // What botocore 1.44.8 computes for the same requests, with keys that S3 must not encode twice or normalise.
+        let url = "https://bucket.s3.eu-west-1.amazonaws.com/a%20b/%C3%A9//x.toml";
+        let s3 = signed(&get(url, vec![("if-none-match", "\"abc\"")]), "s3", "eu-west-1", None);
+        assert_eq!(s3, "92273e1af137a2ef5bf2c0c4d9ac4fb6d6c8ba3aeffee2feb56fe57169055284");
+        let ssm = Call {
+            action: "",
+            method: "POST",
+            url: "https://ssm.us-east-1.amazonaws.com/".to_owned(),
+            headers: vec![("content-type", "application/x-amz-json-1.1"), ("x-amz-target", "AmazonSSM.GetParameter")],
+            body: br#"{"Name":"/tollgate/policy","WithDecryption":true}"#.to_vec(),
+        };
+        let ssm = signed(&ssm, "ssm", "us-east-1", Some("session"));
+        assert_eq!(ssm, "4c5c6b9f84e432cfb8a8544b95d249f5923c093c911377f43e2ea1488abccac4");
+        let url = "https://appconfigdata.us-east-1.amazonaws.com/configuration?configuration_token=a%2Bb%2F%3D";
+        let appconfig = signed(&get(url, Vec::new()), "appconfig", "us-east-1", None);
+        assert_eq!(appconfig, "96b6c1719dea7e2bb55bfc00412941119ddcc2bc5456cee93d48e869b4b66ed4");
+    }
+
+    #[test]
+    fn the_service_s_own_endpoint_variable_goes_first() {
+        let environment = |set: &'static [(&str, &str)]| {
+            endpoint_from(S3, move |name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
+        };
+        assert_eq!(environment(&[]), None);
+        assert_eq!(environment(&[("AWS_ENDPOINT_URL", "http://a"), ("AWS_ENDPOINT_URL_S3", "")]).unwrap(), "http://a");
+        assert_eq!(
+            environment(&[("AWS_ENDPOINT_URL", "http://a"), ("AWS_ENDPOINT_URL_S3", "http://b")]).unwrap(),
+            "http://b"
+        );
+        assert_eq!(environment(&[("AWS_ENDPOINT_URL_SSM", "http://c")]), None);
+    }
+
+    #[test]
+    fn refusals_are_read_from_json_from_headers_and_from_xml() {
+        let answer = |header: Option<&'static str>, body: &str| {
+            let mut headers = Headers::new();
+            if let Some(value) = header {
+                headers.insert("x-amzn-errortype", value);
+            }
+            let (code, message) = told(&Answer { status: 400, headers, body: body.as_bytes().to_vec() });
+            format!("{code}|{message}")
+        };
+        let json = r#"{"__type":"com.amazonaws.ssm#ParameterNotFound","message":"gone"}"#;
+        assert_eq!(answer(None, json), "ParameterNotFound|gone");
+        let header = Some("BadRequestException:http://internal.amazon.com/");
+        assert_eq!(answer(header, r#"{"Message":"expired\ntoken"}"#), "BadRequestException|expired token");
+        assert_eq!(answer(None, "<Error><Code>NoSuchKey</Code><Message>x</Message></Error>"), "NoSuchKey|x");
+        assert_eq!(answer(None, "<html>"), "no code|");
+    }
+}
