@@ -40,6 +40,11 @@ impl Session {
         Ok(Self { client, application, environment, profile, token: None })
     }
 
+    /// Has the policy sent whole the next time.
+    pub(super) fn forget(&mut self) {
+        self.token = None;
+    }
+
     pub(super) async fn fetch(&mut self) -> Result<Fetched> {
         let token = match self.token.take() {
             Some(token) => token,

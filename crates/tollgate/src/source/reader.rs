@@ -118,11 +118,23 @@ impl Reader {
             first => first,
         }?;
         let Fetched { bytes, version, poll_after } = fetched;
-        let text = bytes.map(String::from_utf8).transpose().map_err(|error| {
-            let valid_up_to = error.utf8_error().valid_up_to();
-            Error::NotText { place: self.place.to_string(), valid_up_to }
-        })?;
-        Ok(Loaded { text, version, poll_after })
+        match bytes.map(String::from_utf8).transpose() {
+            Ok(text) => Ok(Loaded { text, version, poll_after }),
+            Err(error) => {
+                // Else the service would say next time that nothing has changed, as if all were well.
+                self.forget();
+                let valid_up_to = error.utf8_error().valid_up_to();
+                Err(Error::NotText { place: self.place.to_string(), valid_up_to })
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        match &mut self.service {
+            Service::S3(object) => object.forget(),
+            Service::AppConfig(session) => session.forget(),
+            Service::File(_) | Service::Ssm(_) => {}
+        }
     }
 
     /// Asks once. Each of the two attempts has half the time: a connection that died while the environment was frozen

@@ -31,6 +31,11 @@ impl Object {
         Ok(Self { client, url, etag: None })
     }
 
+    /// Has the object sent whole the next time.
+    pub(super) fn forget(&mut self) {
+        self.etag = None;
+    }
+
     pub(super) async fn fetch(&mut self) -> Result<Fetched> {
         let etag = self.etag.take();
         let headers = etag.iter().map(|etag| ("if-none-match", etag.as_str())).collect();

@@ -3,13 +3,43 @@
 use crate::harness::{Service, at, parameter, policy, serve};
 use axum::Router;
 use axum::http::StatusCode;
+use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tollgate::source::{Error, PolicySource, RefreshOptions, Refreshed, Refresher};
 use tollgate::testing::ManualClock;
 use tollgate::{Counters, Timestamp};
+
+/// What this thread logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The lines since the last call.
+    fn lines(&self) -> Vec<String> {
+        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
+        String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 struct Running {
     refresher: Refresher,
@@ -70,8 +100,11 @@ async fn a_bad_policy_leaves_the_last_good_one_and_is_counted_for_as_long_as_it_
     let path = folder.path().join("tollgate.toml");
     std::fs::write(&path, policy(1, "5/s")).unwrap();
     let running = Running::on_file(&path).await;
-    std::fs::write(&path, policy(2, "0/s")).unwrap();
+    let (log, _guard) = Log::start();
+    std::fs::write(&path, policy(2, "0/s").replace("'user'", "'usr'")).unwrap();
     assert_eq!(running.later().await, (Refreshed::Rejected, 1));
+    let lines = log.lines();
+    assert!(matches!(&lines[..], [one] if one.contains("`usr`") && one.contains("rate must be")), "{lines:?}");
     assert_eq!(running.later().await, (Refreshed::Rejected, 1), "unchanged and still bad");
     std::fs::remove_file(&path).unwrap();
     assert_eq!(running.later().await, (Refreshed::Rejected, 1));
@@ -88,10 +121,15 @@ async fn a_lower_revision_and_a_forgotten_bump_come_into_force_all_the_same() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, policy(2, "9/s")).unwrap();
     let running = Running::on_file(file.path()).await;
+    let (log, _guard) = Log::start();
     std::fs::write(&file, policy(1, "5/s")).unwrap();
     assert_eq!(running.later().await, (Refreshed::Replaced, 1));
+    let lines = log.lines();
+    assert!(lines[0].contains("goes back to a lower revision") && lines[0].contains("was=2 revision=1"), "{lines:?}");
     std::fs::write(&file, policy(1, "6/s")).unwrap();
     assert_eq!(running.later().await, (Refreshed::Replaced, 1));
+    let lines = log.lines();
+    assert!(lines[0].contains("raise `revision`") && lines[0].contains("limits=\"orders\""), "{lines:?}");
     assert_eq!(running.refresher.live().current().limit("orders").unwrap().figures(None).rate(), "6/s");
 }
 

@@ -42,6 +42,18 @@ async fn an_object_that_has_not_changed_is_not_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_is_no_text_is_sent_again_so_that_it_is_told_again() {
+    let service = Service::start().await;
+    let mut reader = reader("s3://bucket/key", &service).await;
+    for _ in 0..2 {
+        service.then(([("etag", "\"one\"")], b"caf\xe9".to_vec()));
+        let error = reader.load().await.unwrap_err();
+        assert!(matches!(error, Error::NotText { valid_up_to: 3, .. }), "{error}");
+    }
+    assert!(service.asked().iter().all(|asked| !asked.headers.contains_key("if-none-match")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_may_pass_is_asked_once_more_and_what_may_not_is_not() {
     let throttled = r#"{"__type":"ThrottlingException","message":"Rate exceeded"}"#;
     let denied = r#"{"__type":"AccessDeniedException","message":"not authorized"}"#;
