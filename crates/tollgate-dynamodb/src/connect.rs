@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::stalled_stream_protection::StalledStreamProtectionConfig;
@@ -63,6 +64,18 @@ impl Connected {
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    /// The Region, for others that ask AWS on behalf of this process.
+    #[must_use]
+    pub fn region(&self) -> Option<String> {
+        self.sdk.region().map(ToString::to_string)
+    }
+
+    /// Where the credentials of this process come from.
+    #[must_use]
+    pub fn credentials(&self) -> Option<SharedCredentialsProvider> {
+        self.sdk.credentials_provider()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is counted: a list of events that the limiter and the stores report, and a trait for whoever exports them.
+//! What is counted: a list of events that the limiter, the stores and whoever loads the policy report, and a trait for whoever exports them.
 //!
 //! Invariant: an event carries no key and no personal value, only names that the policy declares.
 
@@ -27,6 +27,13 @@ pub enum Event<'a> {
     StoreFailure(&'a crate::Error),
     /// The local clock is this many milliseconds ahead of the table's (behind, if negative) and is being corrected.
     ClockSkew(i64),
+    /// A policy came into force.
+    PolicyLoaded {
+        /// Its revision.
+        revision: u64,
+    },
+    /// A newer policy could not be read or has mistakes; the one in force stays.
+    PolicyRejected,
 }
 
 /// Takes events, for instance to export them. Called on the path of a decision: it must not block.
@@ -52,6 +59,8 @@ pub struct Counters {
     store_failures: AtomicU64,
     contended: AtomicU64,
     clock_skews: AtomicU64,
+    policies_loaded: AtomicU64,
+    policies_rejected: AtomicU64,
 }
 
 /// The counts of [`Counters`] at one moment.
@@ -73,6 +82,8 @@ pub struct Counts {
     pub store_failures: u64,
     pub contended: u64,
     pub clock_skews: u64,
+    pub policies_loaded: u64,
+    pub policies_rejected: u64,
 }
 
 impl Counters {
@@ -95,6 +106,8 @@ impl Counters {
             store_failures: get(&self.store_failures),
             contended: get(&self.contended),
             clock_skews: get(&self.clock_skews),
+            policies_loaded: get(&self.policies_loaded),
+            policies_rejected: get(&self.policies_rejected),
         }
     }
 }
@@ -124,6 +137,8 @@ impl Meter for Counters {
             Event::StoreFailure(crate::Error::Contended(_)) => add(&self.contended, 1),
             Event::StoreFailure(_) => add(&self.store_failures, 1),
             Event::ClockSkew(_) => add(&self.clock_skews, 1),
+            Event::PolicyLoaded { .. } => add(&self.policies_loaded, 1),
+            Event::PolicyRejected => add(&self.policies_rejected, 1),
         }
     }
 }

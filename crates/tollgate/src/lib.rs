@@ -26,12 +26,14 @@
 //! | [`tollgate_policy`] | the policy file |
 //! | [`tollgate_dynamodb`] | the table |
 //! | [`decisions`] | decisions asked for in JSON, for callers in any language |
+//! | [`source`] | the policy in production: read from a file, SSM, S3 or AppConfig, refreshed without a deployment |
 //! | [`testing`] | a store in memory and a manual clock |
 
 pub mod decisions;
+pub mod source;
 pub mod testing;
 
 pub use tollgate_core::{Charges, Clock, Decision, Key, LimitDecision, Outcome, Source, Timestamp};
 pub use tollgate_dynamodb::{Connection, Counters, DynamoStore, Limiter, Meter, Store, SystemClock, connect};
-pub use tollgate_policy::{Policy, Wanted};
+pub use tollgate_policy::{LivePolicy, Policy, Wanted};
 pub use {tollgate_core, tollgate_dynamodb, tollgate_policy};

@@ -13,5 +13,6 @@ mod faults;
 mod figures;
 mod harness;
 mod regressions;
+mod revisions;
 mod table;
 mod writes;
