@@ -27,6 +27,10 @@ pub enum Event<'a> {
     StoreFailure,
     /// The local clock is this many milliseconds ahead of the table's (behind, if negative) and is being corrected.
     ClockSkew(i64),
+    /// A call had no value for the key of this limit, and went on the bucket that such calls share.
+    MissingDimension(&'a str),
+    /// A caller named a plan that the policy does not have, and was counted on the default plan.
+    UnknownPlan,
 }
 
 /// Takes events, for instance to export them. Called on the path of a decision: it must not block.
@@ -51,6 +55,8 @@ pub struct Counters {
     throttled: AtomicU64,
     store_failures: AtomicU64,
     clock_skews: AtomicU64,
+    missing_dimensions: AtomicU64,
+    unknown_plans: AtomicU64,
 }
 
 /// The counts of [`Counters`] at one moment.
@@ -71,6 +77,8 @@ pub struct Counts {
     pub throttled: u64,
     pub store_failures: u64,
     pub clock_skews: u64,
+    pub missing_dimensions: u64,
+    pub unknown_plans: u64,
 }
 
 impl Counters {
@@ -92,6 +100,8 @@ impl Counters {
             throttled: get(&self.throttled),
             store_failures: get(&self.store_failures),
             clock_skews: get(&self.clock_skews),
+            missing_dimensions: get(&self.missing_dimensions),
+            unknown_plans: get(&self.unknown_plans),
         }
     }
 }
@@ -120,6 +130,8 @@ impl Meter for Counters {
             Event::Throttled => add(&self.throttled, 1),
             Event::StoreFailure => add(&self.store_failures, 1),
             Event::ClockSkew(_) => add(&self.clock_skews, 1),
+            Event::MissingDimension(_) => add(&self.missing_dimensions, 1),
+            Event::UnknownPlan => add(&self.unknown_plans, 1),
         }
     }
 }

@@ -131,7 +131,6 @@ fn what_comes_later_is_refused_in_so_many_words() {
     }
     one(&extra("count = \"failures\""), "5:1", later);
     one(&extra("zone = \"Europe/Bucharest\""), "5:1", later);
-    one(&extra("headers = \"hidden\""), "5:1", later);
     one(&extra("mode = \"shadow\""), "5:8", later);
     one(&extra("own_item = true"), "5:12", later);
     one(&extra("on_store_failure = \"local\""), "5:20", later);
