@@ -207,3 +207,14 @@ fn exemptions() {
     one(&exempt("match = \"GET /h\"\nwhy = \"x\"\nwhen = 3", "*"), "16:1", "unknown key `when`");
     one(&exempt("match = \"* /h/*\"\nwhy = \"x\"", "GET /h/{id}"), "17:9", "unreachable");
 }
+
+#[test]
+fn cors_is_declared_once_and_not_with_credentials_for_everybody() {
+    let on_route = routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\ncors = true");
+    one(&on_route, "16:8", "the policy has no [http] cors");
+    let http = |line: &str| format!("version = 1\n[http]\n{line}\n");
+    let any = http("cors = { origins = [\"*\"], credentials = true }");
+    one(&any, "3:41", "browsers refuse credentials where any origin is allowed");
+    one(&http("cors = { origins = [\"https://a.example/\"] }"), "3:21", "is not an origin");
+    one(&http("legacy_headers = [\"X-Ratelimit\"]"), "3:19", "did you mean `X-RateLimit`?");
+}
