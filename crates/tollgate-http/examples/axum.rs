@@ -1,5 +1,4 @@
-//! An axum application behind a policy. Run it next to `tollgate dev`, whose table it uses:
-//! `AWS_ENDPOINT_URL=... cargo run -p tollgate-http --example axum`.
+//! An axum application behind a policy, on the table that the AWS configuration of the environment reaches.
 
 use axum::extract::Extension;
 use axum::http::StatusCode;

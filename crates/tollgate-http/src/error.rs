@@ -1,12 +1,11 @@
 //! Why a request could not be decided. For logs: what a caller sees of it is 503, without any of these texts.
 
 /// A result of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// A request could not be decided. A denial is never an error.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
+pub(crate) enum Error {
     /// The store gave no answer.
     #[error(transparent)]
     Store(#[from] tollgate_dynamodb::Error),

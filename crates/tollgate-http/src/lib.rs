@@ -25,6 +25,7 @@
 //! | `answer` | [`Answer`]: status, fields and body from a decision; pure |
 //! | `quota` | the figures of a limit, as answers tell them |
 //! | `fields`, `legacy` | the `RateLimit` fields, and those from before them |
+//! | `error` | why a request could not be decided, for logs |
 //! | `problem`, `language`, `wait` | the body, its language, waiting times |
 //! | `cors` | what pages of other origins may read |
 //!
@@ -70,6 +71,5 @@ mod quota;
 mod wait;
 
 pub use answer::{Additions, Answer, Decided, Exchange};
-pub use error::{Error, Result};
 pub use facts::Facts;
 pub use layer::{Tollgate, TollgateLayer};

@@ -72,7 +72,7 @@
 //!
 //! | key | value | default |
 //! | --- | --- | --- |
-//! | `key` | 1 to 4 dimensions that are counted together, like `["tenant", "user ?? client_ip"]`; `a ?? b` takes `b` where `a` has no value (up to 4 alternatives) | required |
+//! | `key` | 1 to 4 dimensions that are counted together, like `["tenant", "user ?? client_ip"]`; `a ?? b` takes `b` where `a` has no value (up to 4 alternatives); calls without any value share one bucket | required |
 //! | `algorithm` | `"token-bucket"` | that |
 //! | `rate` | `"N/UNIT"` or `"N/MUNIT"`, like `"50/h"` or `"5/15min"`; units `ms`, `s` `sec` `second`, `min`, `h` `hour`, `day` (24 h), `year` (365 days); whole numbers | required |
 //! | `burst` | most tokens at once, 1 to 10^12 | the N of `rate` |
