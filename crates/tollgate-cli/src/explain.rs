@@ -6,7 +6,7 @@ use crate::{open, output};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tollgate_policy::{Policy, ResolvedCharge, ResolvedKey, RouteMatch};
+use tollgate_policy::{IfMissing, Policy, ResolvedCharge, ResolvedKey, RouteMatch};
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
@@ -74,7 +74,7 @@ fn charges(policy: &Policy, found: &RouteMatch<'_>, args: &ExplainArgs, plan: Op
     let given = dimensions(args)?;
     let input = |e: tollgate_policy::Error| CliError::Input(e.to_string());
     let lookup = |dimension: &str| given.get(dimension).cloned();
-    let resolution = policy.resolve(found.route.charges(), lookup, plan).map_err(input)?;
+    let resolution = policy.resolve(found.route.charges(), lookup, plan, IfMissing::LeaveOut).map_err(input)?;
     resolution.resolved.iter().map(|charge| told(policy, charge, plan).map_err(input)).collect()
 }
 

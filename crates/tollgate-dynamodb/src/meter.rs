@@ -34,6 +34,10 @@ pub enum Event<'a> {
     },
     /// A newer policy could not be read or has mistakes; the one in force stays.
     PolicyRejected,
+    /// A call had no value for the key of this limit, and went on the bucket that such calls share.
+    MissingDimension(&'a str),
+    /// A caller named a plan that the policy does not have, and was counted on the default plan.
+    UnknownPlan,
 }
 
 /// Takes events, for instance to export them. Called on the path of a decision: it must not block.
@@ -61,6 +65,8 @@ pub struct Counters {
     clock_skews: AtomicU64,
     policies_loaded: AtomicU64,
     policies_rejected: AtomicU64,
+    missing_dimensions: AtomicU64,
+    unknown_plans: AtomicU64,
 }
 
 /// The counts of [`Counters`] at one moment.
@@ -84,6 +90,8 @@ pub struct Counts {
     pub clock_skews: u64,
     pub policies_loaded: u64,
     pub policies_rejected: u64,
+    pub missing_dimensions: u64,
+    pub unknown_plans: u64,
 }
 
 impl Counters {
@@ -108,6 +116,8 @@ impl Counters {
             clock_skews: get(&self.clock_skews),
             policies_loaded: get(&self.policies_loaded),
             policies_rejected: get(&self.policies_rejected),
+            missing_dimensions: get(&self.missing_dimensions),
+            unknown_plans: get(&self.unknown_plans),
         }
     }
 }
@@ -139,6 +149,8 @@ impl Meter for Counters {
             Event::ClockSkew(_) => add(&self.clock_skews, 1),
             Event::PolicyLoaded { .. } => add(&self.policies_loaded, 1),
             Event::PolicyRejected => add(&self.policies_rejected, 1),
+            Event::MissingDimension(_) => add(&self.missing_dimensions, 1),
+            Event::UnknownPlan => add(&self.unknown_plans, 1),
         }
     }
 }

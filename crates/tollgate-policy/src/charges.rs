@@ -21,6 +21,26 @@ pub struct Wanted<'a> {
     pub cost: u64,
 }
 
+/// What becomes of a charge whose key lacks a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IfMissing {
+    /// It is left out, for looking at what a policy says.
+    LeaveOut,
+    /// It goes on one bucket that all such calls share, for serving: a caller must not escape a limit by withholding, or
+    /// blowing up, what it is counted by. The key has each entry of the limit's key behind a `?` (which no declared
+    /// dimension can start with), with [`IfMissing::VALUE`]: `?user:missing`. A key over 2 KB counts as missing, too.
+    Share,
+}
+
+impl IfMissing {
+    /// The value of each dimension of a shared key.
+    pub const VALUE: &str = "missing";
+
+    /// What the dimensions of a shared key start with.
+    pub const MARK: char = '?';
+}
+
 /// How the key of one charge came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -32,7 +52,7 @@ pub enum ResolvedKey {
         /// The key.
         key: Key,
     },
-    /// No alternative of this entry of the limit's key has a value.
+    /// No alternative of this entry of the limit's key has a value, or the key is too long to be kept.
     Missing(KeyPart),
 }
 
@@ -54,7 +74,7 @@ pub struct ResolvedCharge {
 pub struct Resolution {
     /// Each charge, in the order given.
     pub resolved: Vec<ResolvedCharge>,
-    /// Those whose key was found, grouped by key in order of first appearance.
+    /// Those that count, grouped by key in order of first appearance: all, or those whose key was found.
     pub charges: Vec<Charges>,
 }
 
@@ -95,21 +115,28 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// As [`Self::charges`], without those about missing, surplus and empty dimensions.
+    /// As [`Self::charges`], without those about missing, surplus and empty dimensions, and with [`IfMissing::Share`]
+    /// without those about the key.
     pub fn resolve(
         &self,
         charges: &[RouteCharge],
         lookup: impl Fn(&str) -> Option<String>,
         plan: Option<&str>,
+        if_missing: IfMissing,
     ) -> Result<Resolution> {
         let plan = self.plans().resolve(plan)?;
         let mut grouped = Grouped::default();
         let mut resolved = Vec::with_capacity(charges.len());
         for RouteCharge { limit, cost } in charges {
             let limit = self.limit(limit.as_str())?;
-            let key = looked_up_key(limit, &lookup)?;
-            if let ResolvedKey::Found { key, .. } = &key {
-                grouped.add(key.clone(), self.charge(limit, plan, *cost));
+            let key = match (looked_up_key(limit, &lookup), if_missing) {
+                (Err(Error::Core(tollgate_core::Error::KeyTooLong { .. })), IfMissing::Share) => too_long(limit)?,
+                (key, _) => key?,
+            };
+            match (&key, if_missing) {
+                (ResolvedKey::Found { key, .. }, _) => grouped.add(key.clone(), self.charge(limit, plan, *cost)),
+                (_, IfMissing::LeaveOut) => {}
+                (_, IfMissing::Share) => grouped.add(shared_key(limit)?, self.charge(limit, plan, *cost)),
             }
             resolved.push(ResolvedCharge { limit: limit.name.clone(), cost: *cost, key });
         }
@@ -120,7 +147,12 @@ impl Policy {
     /// shares the item.
     fn shared_horizon(&self, key: &Key) -> u64 {
         let dimensions: Vec<&str> = key.dimensions().map(|(name, _)| name).collect();
-        let sharing = self.limits().iter().filter(|limit| limit.can_resolve_to(dimensions.iter().copied()));
+        let is_shared = dimensions.iter().any(|name| name.starts_with(IfMissing::MARK));
+        let can_be = |limit: &&Limit| match is_shared {
+            false => limit.can_resolve_to(dimensions.iter().copied()),
+            true => shared_key(limit).is_ok_and(|shared| shared == *key),
+        };
+        let sharing = self.limits().iter().filter(can_be);
         sharing.map(Limit::horizon_secs).max().unwrap_or(0)
     }
 
@@ -189,4 +221,16 @@ fn looked_up_key(limit: &Limit, lookup: &impl Fn(&str) -> Option<String>) -> Res
     }
     let dimensions = pairs.iter().map(|(dimension, _)| dimension.clone()).collect();
     Ok(ResolvedKey::Found { dimensions, key: Key::new(pairs)? })
+}
+
+/// The key that calls without a value for the limit's key share. It names every entry, so that the same entries in any
+/// order are one key.
+fn shared_key(limit: &Limit) -> Result<Key> {
+    let name = |part: &KeyPart| format!("{}{part}", IfMissing::MARK);
+    Ok(Key::new(limit.key.iter().map(|part| (name(part), IfMissing::VALUE)))?)
+}
+
+fn too_long(limit: &Limit) -> Result<ResolvedKey> {
+    let first = limit.key.first().ok_or_else(|| tollgate_core::Error::EmptyKey(String::new()))?;
+    Ok(ResolvedKey::Missing(first.clone()))
 }

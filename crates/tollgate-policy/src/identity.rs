@@ -37,7 +37,7 @@ pub struct ClientIp {
 }
 
 impl ClientIp {
-    /// Bits of an IPv6 address that one subscriber usually gets: 64.
+    /// Bits of an IPv6 address that one subscriber gets at least: 64 (RFC 6177).
     pub const DEFAULT_IPV6_PREFIX: u8 = 64;
 }
 

@@ -28,6 +28,8 @@
 //! | `policy` | a checked policy, and its look-ups by limit, request and plan |
 //! | `charges` | from names and values to what the core decides on |
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
+//! | `http` | how answers are spoken: older header fields, CORS |
+//! | `network` | a client's address as it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
 //! | `rate` | `50/h` and `5/15min` |
 //! | `live` | the policy in force, replaceable while it is used |
@@ -51,6 +53,7 @@
 //! | `[limits.NAME]` | a limit; the name is 1 to 64 of `a-z A-Z 0-9 - _` | none |
 //! | `[[routes]]` | what requests are charged | none |
 //! | `[[exempt]]` | requests that are never counted; these win over routes | none |
+//! | `[http]` | how answers are spoken | see below |
 //!
 //! ## `[identity]`
 //!
@@ -69,7 +72,7 @@
 //!
 //! | key | value | default |
 //! | --- | --- | --- |
-//! | `key` | 1 to 4 dimensions that are counted together, like `["tenant", "user ?? client_ip"]`; `a ?? b` takes `b` where `a` has no value (up to 4 alternatives) | required |
+//! | `key` | 1 to 4 dimensions that are counted together, like `["tenant", "user ?? client_ip"]`; `a ?? b` takes `b` where `a` has no value (up to 4 alternatives); calls without any value share one bucket | required |
 //! | `algorithm` | `"token-bucket"` | that |
 //! | `rate` | `"N/UNIT"` or `"N/MUNIT"`, like `"50/h"` or `"5/15min"`; units `ms`, `s` `sec` `second`, `min`, `h` `hour`, `day` (24 h), `year` (365 days); whole numbers | required |
 //! | `burst` | most tokens at once, 1 to 10^12 | the N of `rate` |
@@ -80,6 +83,7 @@
 //! | `own_item` | `false`: limits with the same key share an item and a write | `false` |
 //! | `mode` | `"enforce"` | that |
 //! | `on_store_failure` | `"open"`: the call passes, `"closed"`: it is refused with 503; the route's goes first, then the strictest of its limits | `"open"` |
+//! | `headers` | `"visible"`, or `"hidden"`: neither headers nor body of an answer name the limit or its figures | `"visible"` |
 //!
 //! ## `[[routes]]` and `[[exempt]]`
 //!
@@ -88,6 +92,7 @@
 //! | `match` | which requests, see below | required |
 //! | `charge` (routes) | limits with the same key, each once: `"NAME"` costs 1, or `{ limit = "NAME", cost = N }` with N from 1 to the smallest burst of any plan | required |
 //! | `on_store_failure` (routes) | as for limits | the limits' |
+//! | `cors` (routes) | `false`: answers of this route leave CORS to others | `true` where `[http]` has `cors` |
 //! | `why` (exempt) | the reason, for whoever reads the policy next | required |
 //!
 //! A `match` is a method and a path, `POST /api/orders`. The method is one, a list (`GET,HEAD`), or `*` or `ANY`; it is
@@ -100,15 +105,26 @@
 //! The most specific route wins, whatever the order in the file: paths are compared segment by segment from the left
 //! (literal before `{name}` before rest before any target), then a given method goes before any. Two routes that match
 //! a common request with neither more specific are an error, and so is a route that exemptions cover wholly.
+//!
+//! ## `[http]`
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `legacy_headers` | older fields in addition to `RateLimit` and `RateLimit-Policy`: `"RateLimit"` for `RateLimit-Limit`, `-Remaining`, `-Reset`, `"X-RateLimit"` for the same with `X-` in front; resets are in seconds from now | `[]` |
+//! | `cors` | `{ origins, credentials }`: pages that may read denials and the fields of other answers | none |
+//! | `cors.origins` | `["https://app.example.com"]` as browsers write them, or `["*"]` for any | required |
+//! | `cors.credentials` | `true`: also requests with cookies; not with any origin | `false` |
 
 mod charges;
 mod decode;
 mod diagnostic;
 mod error;
+mod http;
 mod identity;
 mod limit;
 mod live;
 mod message;
+mod network;
 mod pattern;
 mod policy;
 mod rate;
@@ -117,14 +133,16 @@ mod route;
 mod suggest;
 mod syntax;
 
-pub use charges::{Resolution, ResolvedCharge, ResolvedKey, Wanted};
+pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
+pub use http::{Cors, Http, LegacyHeaders};
 pub use identity::{Cidr, ClientIp, Identity, Source, Trust};
 pub use limit::{Figures, KeyPart, Limit, StoreFailure};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
+pub use network::Network;
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
 pub use route::{Exemption, Route, RouteCharge, RouteMatch};

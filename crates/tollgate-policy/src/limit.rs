@@ -100,6 +100,7 @@ pub struct Limit {
     pub(crate) messages: Option<Messages>,
     pub(crate) upgrade_url: Option<String>,
     pub(crate) on_store_failure: Option<StoreFailure>,
+    pub(crate) hidden: bool,
 }
 
 impl Limit {
@@ -158,6 +159,13 @@ impl Limit {
     #[must_use]
     pub fn on_store_failure(&self) -> Option<StoreFailure> {
         self.on_store_failure
+    }
+
+    /// Whether answers keep quiet about the limit (`headers = "hidden"`): neither headers nor body name it or its
+    /// figures.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.hidden
     }
 
     /// The figures for everybody and of every plan.

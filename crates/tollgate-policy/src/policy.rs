@@ -4,6 +4,7 @@
 use crate::decode;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::error::{Error, Result};
+use crate::http::{Cors, Http};
 use crate::identity::Identity;
 use crate::limit::{Limit, StoreFailure};
 use crate::report::Report;
@@ -31,6 +32,12 @@ impl Plans {
     #[must_use]
     pub fn default_plan(&self) -> Option<&str> {
         self.default.as_deref()
+    }
+
+    /// Whether a caller can be on `plan`. A policy without plans ignores what callers name, so there every plan is fine.
+    #[must_use]
+    pub fn accepts(&self, plan: &str) -> bool {
+        self.names.is_empty() || self.names().any(|name| name == plan)
     }
 
     /// The plan that counts for a caller who names `plan`. A policy without plans ignores what callers name.
@@ -74,6 +81,7 @@ pub struct Policy {
     /// Indexes of `routes`, the most specific first.
     by_specificity: Vec<usize>,
     exemptions: Vec<Exemption>,
+    http: Http,
 }
 
 impl Policy {
@@ -84,12 +92,13 @@ impl Policy {
         limits: Vec<Limit>,
         routes: Vec<Route>,
         exemptions: Vec<Exemption>,
+        http: Http,
     ) -> Self {
         let by_name = limits.iter().enumerate().map(|(i, limit)| (limit.name.clone(), i)).collect();
         let mut ranked: Vec<(usize, &Route)> = routes.iter().enumerate().collect();
         ranked.sort_by(|(_, a), (_, b)| b.pattern.specificity(&a.pattern));
         let by_specificity = ranked.into_iter().map(|(i, _)| i).collect();
-        Self { revision, identity, plans, limits, by_name, routes, by_specificity, exemptions }
+        Self { revision, identity, plans, limits, by_name, routes, by_specificity, exemptions, http }
     }
 
     /// Parses and checks the text of a policy file.
@@ -178,6 +187,18 @@ impl Policy {
     #[must_use]
     pub fn exemptions(&self) -> &[Exemption] {
         &self.exemptions
+    }
+
+    /// How answers are spoken.
+    #[must_use]
+    pub fn http(&self) -> &Http {
+        &self.http
+    }
+
+    /// The CORS rule of a route; `None` if the policy has none or the route opts out.
+    #[must_use]
+    pub fn cors(&self, route: &Route) -> Option<&Cors> {
+        self.http.cors().filter(|_| route.cors)
     }
 
     /// The most specific route of a request, unless the request is exempt. `path` may carry a query.

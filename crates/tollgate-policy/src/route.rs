@@ -29,6 +29,7 @@ pub struct Route {
     pub(crate) pattern: Pattern,
     pub(crate) charges: Vec<RouteCharge>,
     pub(crate) on_store_failure: Option<StoreFailure>,
+    pub(crate) cors: bool,
 }
 
 impl Route {

@@ -6,11 +6,11 @@
 use crate::combined::{Entry, Flaw, LineError};
 use crate::error::{Error, Result};
 use crate::ledger::{Ledger, PlanId, Record};
-use crate::network::Network;
 use crate::report::{MalformedLine, Report};
 use crate::rules::{Matched, Rules};
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
+use tollgate_policy::Network;
 
 /// Longest line that is read, in bytes: 64 KiB. Servers take request lines and headers of 8 KiB.
 const MAX_LINE: usize = 64 * 1024;

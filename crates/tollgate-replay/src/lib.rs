@@ -7,7 +7,6 @@
 //! | [`combined`] | one line of the combined log format, as an [`Entry`] borrowed from it |
 //! | `date` | the time field of a line |
 //! | `escape` | the escapes in a field |
-//! | [`network`] | a client's address as a limiter counts it: IPv4 whole, IPv6 by prefix |
 //! | [`rules`] | what a replay asks of a policy: [`Rules`] |
 //! | `policy` | [`Rules`] for a [`Policy`](tollgate_policy::Policy) |
 //! | `intake` | the log read once into records of 16 bytes |
@@ -59,7 +58,6 @@ mod error;
 mod escape;
 mod intake;
 mod ledger;
-pub mod network;
 mod policy;
 pub mod report;
 pub mod rules;
@@ -68,6 +66,5 @@ pub mod text;
 pub use combined::{Entry, Flaw, LineError, Request};
 pub use error::{Error, Result};
 pub use intake::{Options, replay};
-pub use network::Network;
 pub use report::{DeniedKey, LimitReport, MalformedLine, Report};
 pub use rules::{Matched, Resolved, Rules};

@@ -3,7 +3,7 @@
 
 use crate::rules::{Matched, Resolved, Rules};
 use tollgate_core::LimitName;
-use tollgate_policy::{Policy, RouteCharge};
+use tollgate_policy::{IfMissing, Policy, RouteCharge};
 
 /// The policy as it serves requests, every caller on its default plan, since a log does not tell plans.
 ///
@@ -37,7 +37,7 @@ impl Rules for Policy {
         let charges = self.routes().get(route).map_or_else(every_limit, |route| route.charges().to_vec());
         // One by one, so that a value that no key can carry (over 2 KB) takes no other limit with it.
         charges.iter().fold(Resolved::default(), |resolved, charge| {
-            match self.resolve(std::slice::from_ref(charge), value, None) {
+            match self.resolve(std::slice::from_ref(charge), value, None, IfMissing::LeaveOut) {
                 Ok(found) if !found.charges.is_empty() => found.charges.into_iter().fold(resolved, Resolved::charged),
                 Ok(_) | Err(_) => resolved.missing(charge.limit.clone()),
             }

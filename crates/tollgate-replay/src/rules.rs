@@ -3,8 +3,8 @@
 //! Invariant: the answers depend on nothing but the arguments. The engine asks [`Rules::resolve`] once for each route
 //! and caller that it meets and uses the answer for every later request of that caller.
 
-use crate::network::Network;
 use tollgate_core::{Charges, LimitName};
+use tollgate_policy::ClientIp;
 
 /// Where a request belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ pub trait Rules {
 
     /// Bits that IPv6 addresses are cut to before they are looked up as `client_ip`.
     fn ipv6_prefix(&self) -> u8 {
-        Network::IPV6_PREFIX
+        ClientIp::DEFAULT_IPV6_PREFIX
     }
 
     /// The route of a request; `path` is without the query, as it stood on the request line.

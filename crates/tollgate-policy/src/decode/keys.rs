@@ -14,11 +14,11 @@ pub struct KeyList {
 }
 
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
-pub const KEYS: &[KeyList] = &[POLICY, BODY, CLIENT_IP, PLANS, LIMIT, FIGURES, ROUTE, CHARGE, EXEMPTION];
+pub const KEYS: &[KeyList] = &[POLICY, BODY, CLIENT_IP, PLANS, LIMIT, FIGURES, ROUTE, CHARGE, EXEMPTION, HTTP, CORS];
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
-    keys: &["version", "revision", "identity", "plans", "limits", "routes", "exempt"],
+    keys: &["version", "revision", "identity", "plans", "limits", "routes", "exempt", "http"],
     later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
 };
 
@@ -47,11 +47,11 @@ pub(super) const LIMIT: KeyList = KeyList {
         "own_item",
         "mode",
         "on_store_failure",
+        "headers",
     ],
     later: &[
         ("count", "remove `count`; every call is counted"),
         ("zone", "remove `zone`; a token bucket has no calendar"),
-        ("headers", "remove `headers`; answers name the limit and its figures"),
         ("atomic", "remove `atomic`; charge limits with one key on a route"),
     ],
 };
@@ -60,7 +60,7 @@ pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", 
 
 pub(super) const ROUTE: KeyList = KeyList {
     table: "route",
-    keys: &["match", "charge", "on_store_failure"],
+    keys: &["match", "charge", "on_store_failure", "cors"],
     later: &[
         ("step_up", "remove `step_up`, and ask for a fresh second factor in the application"),
         ("atomic", "remove `atomic`; charge limits with one key on a route"),
@@ -70,3 +70,7 @@ pub(super) const ROUTE: KeyList = KeyList {
 pub(super) const CHARGE: KeyList = KeyList { table: "charge", keys: &["limit", "cost"], later: &[] };
 
 pub(super) const EXEMPTION: KeyList = KeyList { table: "exemption", keys: &["match", "why"], later: &[] };
+
+pub(super) const HTTP: KeyList = KeyList { table: "http", keys: &["legacy_headers", "cors"], later: &[] };
+
+pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "credentials"], later: &[] };

@@ -78,6 +78,10 @@ fn limit(
     let messages = fields.get("message").map(|node| messages(report, node));
     let upgrade_url = fields.get("upgrade_url").map(|node| upgrade_url(report, node));
     let on_store_failure = fields.get("on_store_failure").map(|node| store_failure(report, node));
+    let hidden = match fields.get("headers") {
+        Some(node) => fields::word(report, node, "headers", &[("visible", false), ("hidden", true)]),
+        None => Some(false),
+    };
     Some(Limit {
         name: name?,
         key: key?,
@@ -87,6 +91,7 @@ fn limit(
         messages: transpose(messages)?,
         upgrade_url: transpose(upgrade_url)?,
         on_store_failure: transpose(on_store_failure)?,
+        hidden: hidden?,
     })
 }
 

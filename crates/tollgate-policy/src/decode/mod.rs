@@ -3,6 +3,7 @@
 
 mod check;
 mod fields;
+mod http;
 mod identity;
 mod keys;
 mod limits;
@@ -31,7 +32,8 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let plans = plans(report, root.get("plans"));
     let scope = limits::Scope { dimensions: identity.names(), plans: &plans };
     let limits = limits::decode(report, root.get("limits"), &scope);
-    let scope = routes::Scope { identity: &identity.identity, limits: &limits };
+    let http = http::decode(report, root.get("http"));
+    let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
     check::reachable(report, &routes, &exemptions);
@@ -40,7 +42,12 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let limits = limits.into_iter().map(|entry| entry.limit).collect::<Option<Vec<_>>>()?;
     let routes = routes.into_iter().map(|entry| entry.value).collect();
     let exemptions = exemptions.into_iter().map(|entry| entry.value).collect();
-    Some(Policy::new(revision?, identity.identity, plans, limits, routes, exemptions))
+    Some(Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http))
+}
+
+/// Whether `[http]` has a `cors`, right or wrong.
+fn declares_cors(root: &Fields<'_>) -> bool {
+    root.get("http").and_then(|node| node.get_ref().as_table()).is_some_and(|table| table.get("cors").is_some())
 }
 
 fn version(report: &mut Report<'_>, root: &Fields<'_>) {

@@ -18,6 +18,7 @@ const CHARGE_EXAMPLE: &str = "[\"orders\"]";
 pub(super) struct Scope<'a> {
     pub(super) identity: &'a Identity,
     pub(super) limits: &'a [LimitEntry],
+    pub(super) declares_cors: bool,
 }
 
 /// A route or an exemption, and where its `match` is.
@@ -47,8 +48,18 @@ fn route(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> Option<M
     let charges = fields.required(report, "charge", &help);
     let charges = charges.and_then(|node| charges_of(report, node, scope, pattern.as_ref().map(|(_, p)| p)));
     let on_store_failure = fields.get("on_store_failure").and_then(|node| store_failure(report, node));
+    let cors = fields.get("cors").is_none_or(|node| cors(report, node, scope));
     let (at, pattern) = pattern?;
-    Some(Matched { at, value: Route { pattern, charges: charges?, on_store_failure } })
+    Some(Matched { at, value: Route { pattern, charges: charges?, on_store_failure, cors } })
+}
+
+fn cors(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> bool {
+    let wanted = fields::boolean(report, node, "cors", "false").unwrap_or(true);
+    if wanted && !scope.declares_cors {
+        let help = "declare it once for all routes: `[http]` with `cors = { origins = [\"https://app.example.com\"] }`";
+        report.absent(&node.span(), "cors", "`cors = true`, but the policy has no [http] cors", help);
+    }
+    wanted
 }
 
 fn exemption(report: &mut Report<'_>, node: Node<'_>) -> Option<Matched<Exemption>> {

@@ -2,7 +2,7 @@
 
 use crate::{FULL, policy};
 use tollgate_core::Charges;
-use tollgate_policy::{Error, Policy, ResolvedKey, RouteCharge, Wanted};
+use tollgate_policy::{Error, IfMissing, Policy, ResolvedKey, RouteCharge, Wanted};
 
 fn wanted<'a>(limit: &'a str, key: &'a [(&'a str, &'a str)]) -> Wanted<'a> {
     Wanted { limit, key, plan: None, cost: 1 }
@@ -126,19 +126,55 @@ fn a_route_is_resolved_with_the_dimensions_that_gave_the_values() {
         _ => None,
     };
     let charges = [on(&policy, "units"), on(&policy, "orders"), on(&policy, "by-order")];
-    let resolution = policy.resolve(&charges, lookup, None).expect("valid");
+    let resolution = policy.resolve(&charges, lookup, None, IfMissing::LeaveOut).expect("valid");
     assert_eq!(keys(&resolution.charges), ["client_ip:192.0.2.1"]);
     assert!(
         matches!(&resolution.resolved[0].key, ResolvedKey::Found { dimensions, .. } if dimensions == &["client_ip"])
     );
     let missing: Vec<_> = resolution.missing().map(|(limit, part)| format!("{limit} {part}")).collect();
     assert_eq!(missing, ["orders user", "by-order order"]);
-    assert!(matches!(policy.resolve(&charges, lookup, Some("gold")), Err(Error::UnknownPlan { .. })));
+    assert!(matches!(
+        policy.resolve(&charges, lookup, Some("gold"), IfMissing::LeaveOut),
+        Err(Error::UnknownPlan { .. })
+    ));
 
     let found = policy.route("POST", "/api/orders").expect("a route");
-    let resolution = policy.resolve(found.route.charges(), |d| Some(format!("{d}-1")), Some("pro")).expect("valid");
+    let resolution = policy
+        .resolve(found.route.charges(), |d| Some(format!("{d}-1")), Some("pro"), IfMissing::LeaveOut)
+        .expect("valid");
     assert_eq!(keys(&resolution.charges), ["user:user-1"]);
     let costs: Vec<_> = resolution.charges[0].charges().iter().map(|charge| charge.cost).collect();
     assert_eq!(costs, [1, 2]);
     assert_eq!(resolution.missing().count(), 0);
+}
+
+#[test]
+fn calls_without_a_value_share_one_bucket_a_limit() {
+    let text = format!("{FULL}[limits.monthly]\nkey = [\"order\", \"tenant\"]\nrate = \"100/30day\"\n");
+    let policy = policy(&text);
+    let share = |limits: &[&str], lookup: &dyn Fn(&str) -> Option<String>| {
+        let charges: Vec<_> = limits.iter().map(|limit| on(&policy, limit)).collect();
+        policy.resolve(&charges, lookup, None, IfMissing::Share).expect("valid")
+    };
+    let nothing = share(&["units", "orders"], &|_| None);
+    assert_eq!(keys(&nothing.charges), ["?user ?? client_ip:missing", "?user:missing"]);
+    assert_eq!(nothing.missing().count(), 2);
+
+    // The same entries in another order are one item, whichever of them is missing, and it lives as long as both need.
+    let half = share(&["by-order", "monthly"], &|d| (d == "tenant").then(|| "acme".to_owned()));
+    assert_eq!(keys(&half.charges), ["?order:missing,?tenant:missing"]);
+    let alone = share(&["by-order"], &|_| None);
+    assert_eq!(alone.charges[0].horizon(), half.charges[0].horizon());
+    assert!(alone.charges[0].horizon() > 30 * 86_400);
+}
+
+#[test]
+fn a_value_that_no_key_can_carry_counts_as_missing_where_requests_are_served() {
+    let policy = policy(FULL);
+    let charges = [on(&policy, "orders")];
+    let long = |_: &str| Some("x".repeat(65_536));
+    assert!(policy.resolve(&charges, long, None, IfMissing::LeaveOut).is_err());
+    let resolution = policy.resolve(&charges, long, None, IfMissing::Share).expect("valid");
+    assert_eq!(keys(&resolution.charges), ["?user:missing"]);
+    assert_eq!(resolution.missing().count(), 1);
 }

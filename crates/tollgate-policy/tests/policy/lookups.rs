@@ -3,7 +3,7 @@
 use crate::{FULL, SAMPLE, policy};
 use std::time::Duration;
 use tollgate_core::OnChange;
-use tollgate_policy::{Error, Messages, Policy, Source, StoreFailure, Trust};
+use tollgate_policy::{Error, LegacyHeaders, Messages, Policy, Source, StoreFailure, Trust};
 
 fn routed(policy: &Policy, method: &str, path: &str) -> Option<String> {
     policy.route(method, path).map(|found| found.route.pattern().to_string())
@@ -104,7 +104,9 @@ fn the_default_plan_stands_in_and_an_unknown_one_is_an_error() {
         "{error}"
     );
     assert!(plans.resolve(Some("platinum")).expect_err("unknown").to_string().contains("`free`, `pro`, `team`"));
+    assert!(plans.accepts("team") && !plans.accepts("pros"));
     let without = crate::policy("version = 1");
+    assert!(without.plans().accepts("any"));
     assert_eq!(without.plans().resolve(Some("any")).expect("ignored"), None);
 }
 
@@ -135,4 +137,22 @@ fn the_sample_has_the_routes_that_it_promises() {
     assert!(policy.exemption("GET", "/webhooks/payments").is_none());
     let revised = policy.clone().with_revision(9);
     assert_eq!((policy.revision(), revised.revision()), (1, 9));
+}
+
+#[test]
+fn answers_are_spoken_as_the_policy_says() {
+    let policy = policy(FULL);
+    let route = |method, path| policy.route(method, path).expect("a route").route;
+    assert_eq!(policy.http().legacy_headers(), [LegacyHeaders::XRateLimit]);
+    let cors = policy.cors(route("POST", "/api/orders")).expect("on unless the route opts out");
+    assert!(cors.allows("https://app.example.com") && cors.allows("http://localhost:3000") && cors.credentials());
+    for other in ["https://app.example.com.evil.org", "HTTPS://app.example.com", "https://app.example.com/", "null", ""]
+    {
+        assert!(!cors.allows(other), "{other}");
+    }
+    assert_eq!(policy.cors(route("HEAD", "/api/orders/1")), None);
+    assert!(policy.limit("burst").expect("known").is_hidden());
+    assert!(!policy.limit("orders").expect("known").is_hidden());
+    let any = crate::policy("version = 1\n[http]\ncors = { origins = [\"*\"] }\n");
+    assert!(any.http().cors().is_some_and(|cors| cors.allows_any() && cors.allows("null") && !cors.credentials()));
 }

@@ -43,6 +43,7 @@ algorithm        = "token-bucket"
 own_item         = false
 mode             = "enforce"
 on_store_failure = "closed"
+headers          = "hidden"
 
 [limits.units]
 key     = ["user ?? client_ip"]
@@ -62,6 +63,7 @@ on_store_failure = "open"
 [[routes]]
 match  = "GET,HEAD /api/orders/{id}"
 charge = ["by-order"]
+cors   = false
 
 [[routes]]
 match  = "* /api/*"
@@ -70,6 +72,10 @@ charge = [{ limit = "units", cost = 5 }]
 [[exempt]]
 match = "GET /healthz"
 why   = "a rate-limited health check lies"
+
+[http]
+legacy_headers = ["X-RateLimit"]
+cors           = { origins = ["https://app.example.com", "http://localhost:3000"], credentials = true }
 "#;
 
 fn policy(text: &str) -> Policy {

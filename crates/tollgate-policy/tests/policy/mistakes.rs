@@ -131,7 +131,6 @@ fn what_comes_later_is_refused_in_so_many_words() {
     }
     one(&extra("count = \"failures\""), "5:1", later);
     one(&extra("zone = \"Europe/Bucharest\""), "5:1", later);
-    one(&extra("headers = \"hidden\""), "5:1", later);
     one(&extra("mode = \"shadow\""), "5:8", later);
     one(&extra("own_item = true"), "5:12", later);
     one(&extra("on_store_failure = \"local\""), "5:20", later);
@@ -207,4 +206,15 @@ fn exemptions() {
     one(&exempt("match = \"GET /h\"\nwhy = \" \"", "*"), "15:7", "`why` is empty");
     one(&exempt("match = \"GET /h\"\nwhy = \"x\"\nwhen = 3", "*"), "16:1", "unknown key `when`");
     one(&exempt("match = \"* /h/*\"\nwhy = \"x\"", "GET /h/{id}"), "17:9", "unreachable");
+}
+
+#[test]
+fn cors_is_declared_once_and_not_with_credentials_for_everybody() {
+    let on_route = routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\ncors = true");
+    one(&on_route, "16:8", "the policy has no [http] cors");
+    let http = |line: &str| format!("version = 1\n[http]\n{line}\n");
+    let any = http("cors = { origins = [\"*\"], credentials = true }");
+    one(&any, "3:41", "browsers refuse credentials where any origin is allowed");
+    one(&http("cors = { origins = [\"https://a.example/\"] }"), "3:21", "is not an origin");
+    one(&http("legacy_headers = [\"X-Ratelimit\"]"), "3:19", "a family of headers cannot be");
 }

@@ -81,6 +81,8 @@ fn valid_policies_pass_both() {
         limit("[identity]\nuser = \"context.identity.sub\"\nclient_ip = { trusted_hops = 2 }"),
         limit("[identity]\nuser = \"query.u\"\nclient_ip = {}").replace("\"user\"", "\"user??tenant\", \"plan\""),
         limit("[plans]\nnames = [\"one\"]"),
+        limit("headers = \"visible\"\n[http]\ncors = { origins = [\"*\"], credentials = false }"),
+        "version = 1\nhttp = { legacy_headers = [] }".to_owned(),
     ];
     for text in valid {
         assert!(Policy::parse(&text).is_ok(), "{:?}", Policy::parse(&text));
@@ -115,7 +117,7 @@ fn structural_mistakes_fail_both() {
             "algorithm = \"quota\"",
             "count = \"failures\"",
             "zone = \"UTC\"",
-            "headers = \"hidden\"",
+            "headers = \"none\"",
             "mode = \"shadow\"",
             "own_item = true",
             "on_store_failure = \"local\"",
@@ -157,6 +159,23 @@ fn structural_mistakes_fail_both() {
         ]
         .map(route),
     );
+    wrong.extend(
+        [
+            "legacy_headers = [\"Limit\"]",
+            "legacy_headers = [\"RateLimit\", \"RateLimit\"]",
+            "cors = true",
+            "cors = {}",
+            "cors = { origins = [] }",
+            "cors = { origins = [\"*\", \"https://a.example\"] }",
+            "cors = { origins = [\"https://a.example/\"] }",
+            "cors = { origins = [\"https://A.example\"] }",
+            "cors = { origins = [\"a.example\"] }",
+            "cors = { origins = [\"*\"], credentials = true }",
+            "hsts = true",
+        ]
+        .map(|line| limit(&format!("[http]\n{line}"))),
+    );
+    wrong.push(route("charge = [\"a\"]\ncors = \"off\""));
     wrong.push(limit("[[exempt]]\nmatch = \"GET /x\""));
     wrong.push(limit("[[exempt]]\nmatch = \"/x\"\nwhy = \"x\""));
     wrong.push(limit("").replace("limits.a", "limits.\"a b\""));

@@ -5,7 +5,8 @@ use jiff::fmt::strtime;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
-use tollgate_replay::{Entry, Network, Options, replay};
+use tollgate_policy::Network;
+use tollgate_replay::{Entry, Options, replay};
 
 /// One request of a random log.
 #[derive(Debug, Clone)]

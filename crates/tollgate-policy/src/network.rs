@@ -16,10 +16,6 @@ enum Kind {
 }
 
 impl Network {
-    /// Prefix that IPv6 addresses are cut to unless the policy says otherwise, in bits: 64, what one subscriber gets at
-    /// least (RFC 6177).
-    pub const IPV6_PREFIX: u8 = 64;
-
     /// The network of `address`. An IPv4-mapped address (`::ffff:192.0.2.1`) is that IPv4 address. `ipv6_prefix` is in
     /// bits; more than 128 counts as 128.
     #[must_use]

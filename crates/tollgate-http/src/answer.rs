@@ -1,0 +1,233 @@
+//! What is answered: status, header fields and body, from a decision and a policy. Pure.
+//!
+//! Invariant: 429 means limited and nothing else, and always says when to come back; a cost that never fits is 403 (429
+//! would invite to try again, and waiting does not help); a limiter that cannot decide is 503.
+
+use crate::cors::{self, Grant};
+use crate::problem::{self, Problem};
+use crate::quota::Quota;
+use crate::{fields, language, legacy, wait};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use std::time::Duration;
+use tollgate_core::{Decision, Key, LimitDecision, Outcome};
+use tollgate_policy::{IfMissing, Messages, Placeholder, Policy, Route};
+
+/// Seconds after which a caller may try again when the limiter could not decide.
+const RETRY_AFTER_FAILURE: u64 = 1;
+
+/// The language of texts that are ours, not the policy's.
+const OUR_LANGUAGE: &str = "en";
+
+/// The request that is answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Exchange<'a> {
+    /// The policy that it was decided by.
+    pub policy: &'a Policy,
+    /// Its route.
+    pub route: &'a Route,
+    /// Its header fields.
+    pub headers: &'a HeaderMap,
+}
+
+/// A decision, and who it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// The decision.
+    pub decision: Decision,
+    /// The plan whose figures count.
+    pub plan: Option<String>,
+    /// The key that was charged.
+    pub key: Key,
+}
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// 429, 403 or 503.
+    pub status: StatusCode,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// Problem details in JSON.
+    pub body: String,
+}
+
+/// Fields for the response of a handler that was let through.
+#[derive(Debug, Clone, Default)]
+pub struct Additions {
+    fields: Vec<(HeaderName, HeaderValue)>,
+    grant: Option<Grant>,
+}
+
+impl Additions {
+    /// The fields of an allowed decision.
+    #[must_use]
+    pub fn of(decided: &Decided, exchange: &Exchange<'_>) -> Self {
+        let fields = rate_limit_fields(decided, exchange);
+        let grant = exchange.grant().filter(|_| !fields.is_empty());
+        Self { fields, grant }
+    }
+
+    /// Adds them to a response's.
+    pub fn add_to(self, headers: &mut HeaderMap) {
+        for (name, value) in self.fields {
+            headers.append(name, value);
+        }
+        if let Some(grant) = self.grant {
+            grant.expose(headers);
+        }
+    }
+}
+
+impl Answer {
+    /// The answer to a decision that is not allowed: 429, or 403 where a cost never fits.
+    #[must_use]
+    pub fn refused(decided: &Decided, exchange: &Exchange<'_>) -> Self {
+        let never_fits = decided.decision.outcome() == Outcome::NeverFits;
+        let wait = (!never_fits).then(|| wait::retry_after(decided.decision.retry_after().unwrap_or_default()));
+        let plan = decided.plan.as_deref();
+        let violated = violated(&decided.decision);
+        let quotas: Vec<_> = violated.into_iter().map(|limit| Quota::of(limit, exchange.policy, plan)).collect();
+        let winner = quotas.first().copied().flatten();
+        let told = told(winner.as_ref(), decided, wait, exchange.headers);
+        let problem = Problem {
+            kind: if never_fits { problem::BLANK } else { problem::QUOTA_EXCEEDED },
+            title: if never_fits {
+                "Forbidden"
+            } else {
+                "Request cannot be satisfied as assigned quota has been exceeded"
+            },
+            status: if never_fits { 403 } else { 429 },
+            detail: &told.text,
+            violated_policies: quotas.iter().flatten().map(Quota::name).collect(),
+            error: if never_fits { "cost_never_fits" } else { "rate_limited" },
+            message: &told.text,
+            limit: winner.as_ref().map(Quota::name),
+            scope: winner.as_ref().map(|_| scope(&decided.key)).unwrap_or_default(),
+            retry_after: wait,
+            upgrade_url: winner.as_ref().and_then(|quota| quota.limit.upgrade_url()),
+        };
+        let mut answer = Self::new(&problem, exchange, &told);
+        for (name, value) in rate_limit_fields(decided, exchange) {
+            answer.headers.append(name, value);
+        }
+        answer
+    }
+
+    /// The answer where the limiter could not decide and the call must not pass: 503. It does not say why.
+    #[must_use]
+    pub fn unavailable(exchange: &Exchange<'_>) -> Self {
+        let text = "The service cannot check its limits at the moment. Try again shortly.".to_owned();
+        let told = ours(text);
+        let problem = Problem {
+            kind: problem::BLANK,
+            title: "Service Unavailable",
+            status: 503,
+            detail: &told.text,
+            violated_policies: Vec::new(),
+            error: "limiter_unavailable",
+            message: &told.text,
+            limit: None,
+            scope: Vec::new(),
+            retry_after: Some(RETRY_AFTER_FAILURE),
+            upgrade_url: None,
+        };
+        Self::new(&problem, exchange, &told)
+    }
+
+    fn new(problem: &Problem<'_>, exchange: &Exchange<'_>, told: &Told) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(problem::MEDIA_TYPE));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = problem.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(language) = told.language.as_deref().and_then(|tag| HeaderValue::from_str(tag).ok()) {
+            headers.insert(header::CONTENT_LANGUAGE, language);
+        }
+        if told.varies {
+            headers.append(header::VARY, HeaderValue::from_static("Accept-Language"));
+        }
+        if cors::varies(exchange.policy.cors(exchange.route)) {
+            headers.append(header::VARY, HeaderValue::from_static("Origin"));
+        }
+        if let Some(grant) = exchange.grant() {
+            grant.allow(&mut headers);
+        }
+        let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+        Self { status, headers, body: problem.body() }
+    }
+
+    /// The answer as a response.
+    #[must_use]
+    pub fn into_response<B: From<String>>(self) -> Response<B> {
+        let mut response = Response::new(B::from(self.body));
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+impl Exchange<'_> {
+    fn grant(&self) -> Option<Grant> {
+        Grant::of(self.policy.cors(self.route), self.policy.http(), self.headers)
+    }
+}
+
+fn rate_limit_fields(decided: &Decided, exchange: &Exchange<'_>) -> Vec<(HeaderName, HeaderValue)> {
+    let quotas = Quota::visible(&decided.decision, exchange.policy, decided.plan.as_deref());
+    let mut all = fields::fields(&quotas);
+    all.extend(legacy::fields(exchange.policy.http().legacy_headers(), &quotas));
+    all
+}
+
+/// The limits that refuse, the one that a caller waits for longest first: those that never fit, then by their wait.
+fn violated(decision: &Decision) -> Vec<&LimitDecision> {
+    let refuses = |limit: &&LimitDecision| limit.outcome != Outcome::Allowed;
+    let mut violated: Vec<_> = decision.limits.iter().filter(refuses).collect();
+    violated.sort_by_key(|limit| {
+        std::cmp::Reverse(if limit.outcome == Outcome::NeverFits { Some(Duration::MAX) } else { limit.retry_after })
+    });
+    violated
+}
+
+/// The names of the dimensions that a key has; a shared key's are those that lacked a value.
+fn scope(key: &Key) -> Vec<&str> {
+    key.dimensions().map(|(name, _)| name.strip_prefix(IfMissing::MARK).unwrap_or(name)).collect()
+}
+
+/// What a person is told.
+struct Told {
+    text: String,
+    language: Option<String>,
+    /// Whether another `Accept-Language` would have been told something else.
+    varies: bool,
+}
+
+fn told(winner: Option<&Quota<'_>>, decided: &Decided, wait: Option<u64>, headers: &HeaderMap) -> Told {
+    let messages = winner.and_then(|quota| Some((quota, quota.limit.messages()?)));
+    let picked = messages.and_then(|(quota, all)| Some((quota, all.pick(&language::preferred(headers))?)));
+    // The policy's messages speak of waiting, which does not help where the cost never fits.
+    match (picked, wait) {
+        (Some((quota, (tag, message))), Some(wait)) => {
+            let text = message.render(|placeholder| match placeholder {
+                Placeholder::Rate => quota.rate_text(),
+                Placeholder::Burst => quota.burst().to_string(),
+                Placeholder::Limit => quota.name().to_owned(),
+                Placeholder::Plan => decided.plan.clone().unwrap_or_default(),
+                Placeholder::RetryAfter => wait::text(wait),
+                _ => String::new(),
+            });
+            let language = (tag != Messages::ANY_LANGUAGE).then(|| tag.to_owned());
+            Told { text, varies: language.is_some(), language }
+        }
+        (_, Some(wait)) => ours(format!("Too many requests. Try again in {}.", wait::text(wait))),
+        (_, None) => {
+            ours("This request costs more than the limit ever admits at once. Waiting does not help.".to_owned())
+        }
+    }
+}
+
+fn ours(text: String) -> Told {
+    Told { text, language: Some(OUR_LANGUAGE.to_owned()), varies: false }
+}

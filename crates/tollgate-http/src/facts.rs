@@ -1,0 +1,140 @@
+//! What the gateway vouches for: facts about a request that its sender cannot choose. Invariant: nothing in here comes
+//! from the request's own headers, path or body.
+
+use crate::address;
+use http::request::Parts;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// What the gateway and its authorizer say about a request. An extension of the request: a function on Lambda gets it
+/// from the event (feature `lambda`), elsewhere a layer in front inserts it.
+///
+/// ```
+/// use tollgate_http::Facts;
+/// let mut request = http::Request::new(());
+/// let peer: std::net::SocketAddr = "192.0.2.1:5123".parse()?;
+/// let claims = serde_json::json!({ "sub": "alice", "plan": "pro" });
+/// let facts = Facts::default().with_source_address(&peer.to_string());
+/// request.extensions_mut().insert(facts.with_claims(claims.as_object().cloned().unwrap_or_default()));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Facts {
+    claims: Map<String, Value>,
+    context: Map<String, Value>,
+    api_key: Option<String>,
+    source_address: Option<IpAddr>,
+    path: Option<String>,
+}
+
+impl Facts {
+    /// Facts from the `requestContext` of an event, with the names that the event has.
+    ///
+    /// | fact | from |
+    /// | --- | --- |
+    /// | claims | `authorizer`: its `jwt.claims` (HTTP API), `claims` (REST API with Cognito), `lambda` (HTTP API with a Lambda authorizer), `iam` (also function URLs), else itself (REST API with a Lambda authorizer) |
+    /// | API key | `identity.apiKeyId`, else `identity.apiKey`, else the claim `api_key` (an HTTP API has no keys of its own). The id goes first: it is no secret, and the table remembers it |
+    /// | source address | `identity.sourceIp` (REST API), `http.sourceIp` (HTTP API, function URL); a load balancer tells none |
+    #[must_use]
+    pub fn from_request_context(context: Map<String, Value>) -> Self {
+        let object = |path: &str| nested(&context, path).and_then(Value::as_object);
+        let text = |path: &str| nested(&context, path).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let authorizers =
+            ["authorizer.jwt.claims", "authorizer.claims", "authorizer.lambda", "authorizer.iam", "authorizer"];
+        let claims = authorizers.into_iter().find_map(object).cloned().unwrap_or_default();
+        let api_key = text("identity.apiKeyId").or_else(|| text("identity.apiKey")).map(str::to_owned);
+        let source_address = text("identity.sourceIp").or_else(|| text("http.sourceIp")).and_then(address::parse);
+        let api_key = api_key.or_else(|| claims.get("api_key").and_then(scalar));
+        Self { claims, api_key, source_address, path: None, context }
+    }
+
+    /// Replaces the claims of the caller's verified token.
+    #[must_use]
+    pub fn with_claims(mut self, claims: Map<String, Value>) -> Self {
+        self.claims = claims;
+        self
+    }
+
+    /// Replaces the gateway's request context.
+    #[must_use]
+    pub fn with_context(mut self, context: Map<String, Value>) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// Replaces the API key that the gateway accepted.
+    #[must_use]
+    pub fn with_api_key(mut self, api_key: impl Into<String>) -> Self {
+        self.api_key = Some(api_key.into());
+        self
+    }
+
+    /// Replaces the address that the request came from. Port, brackets and zone id are stripped; what is no address is
+    /// none.
+    #[must_use]
+    pub fn with_source_address(mut self, text: &str) -> Self {
+        self.source_address = address::parse(text);
+        self
+    }
+
+    /// Replaces the path that routes are looked up by, where the request's own has a prefix of the gateway's.
+    #[must_use]
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// A claim of the caller's verified token: a whole name goes first (`custom:tenant`, `https://example.com/tenant`),
+    /// then nested ones by dots (`address.country`). Only text, numbers and booleans are values.
+    #[must_use]
+    pub fn claim(&self, name: &str) -> Option<String> {
+        nested(&self.claims, name).and_then(scalar)
+    }
+
+    /// A field of the gateway's request context, nested ones by dots.
+    #[must_use]
+    pub fn context(&self, name: &str) -> Option<String> {
+        nested(&self.context, name).and_then(scalar)
+    }
+
+    /// The API key that the gateway accepted.
+    #[must_use]
+    pub fn api_key(&self) -> Option<&str> {
+        self.api_key.as_deref()
+    }
+
+    /// The address that the request came from; an IPv4 address is never in its IPv6-mapped form.
+    #[must_use]
+    pub fn source_address(&self) -> Option<IpAddr> {
+        self.source_address
+    }
+
+    /// The path that routes are looked up by, if it is not the request's own.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    /// The facts about a request: those inserted by hand, else those of the event, else none.
+    pub(crate) fn of(parts: &Parts) -> Cow<'_, Self> {
+        let given = parts.extensions.get::<Self>().map(Cow::Borrowed);
+        #[cfg(feature = "lambda")]
+        let given = given.or_else(|| crate::lambda::facts(&parts.extensions).map(Cow::Owned));
+        given.unwrap_or_default()
+    }
+}
+
+fn nested<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let below = |(at, _): (usize, &str)| nested(map.get(name.get(..at)?)?.as_object()?, name.get(at + 1..)?);
+    map.get(name).or_else(|| name.match_indices('.').find_map(below))
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

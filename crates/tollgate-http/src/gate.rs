@@ -1,0 +1,96 @@
+//! The decision about one request: its route, its caller, the charge, and what follows from the answer.
+//!
+//! Invariant: exempt and unmatched requests and preflights (`OPTIONS`) are not charged; whatever a request holds, what
+//! cannot be decided is passed or refused as the policy says, and never fails otherwise.
+
+use crate::answer::{Additions, Answer, Decided, Exchange};
+use crate::dimension::Asked;
+use crate::error::{Error, Result};
+use crate::facts::Facts;
+use http::Method;
+use http::request::Parts;
+use std::sync::Arc;
+use tollgate_core::{Decision, Source};
+use tollgate_dynamodb::{Event, Limiter, Store};
+use tollgate_policy::{IfMissing, LivePolicy, StoreFailure};
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It is not limited.
+    Unlimited,
+    /// It was charged, or passes without.
+    Admitted(Decision, Additions),
+    /// It is refused.
+    Refused(Answer),
+}
+
+/// The policy in force and the limiter that decides by it.
+#[derive(Debug)]
+pub(crate) struct Gate<S> {
+    pub(crate) policy: LivePolicy,
+    pub(crate) limiter: Arc<Limiter<S>>,
+}
+
+impl<S> Clone for Gate<S> {
+    fn clone(&self) -> Self {
+        Self { policy: self.policy.clone(), limiter: Arc::clone(&self.limiter) }
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Decides about a request, and charges it if it is admitted.
+    pub(crate) async fn ask(&self, parts: &Parts) -> Verdict {
+        // A preflight carries no credentials, and a browser does not tell the page why it failed.
+        if parts.method == Method::OPTIONS {
+            return Verdict::Unlimited;
+        }
+        let policy = self.policy.current();
+        let facts = Facts::of(parts);
+        let path = facts.path().unwrap_or(parts.uri.path());
+        let Some(matched) = policy.route(parts.method.as_str(), path) else { return Verdict::Unlimited };
+        let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
+        match self.decide(&Asked { policy: &policy, matched: &matched, parts, facts: &facts }).await {
+            Ok(decided) if decided.decision.is_allowed() => {
+                let additions = Additions::of(&decided, &exchange);
+                Verdict::Admitted(decided.decision, additions)
+            }
+            Ok(decided) => Verdict::Refused(Answer::refused(&decided, &exchange)),
+            Err(error) => undecided(&error, &exchange),
+        }
+    }
+
+    async fn decide(&self, asked: &Asked<'_>) -> Result<Decided> {
+        let plans = asked.policy.plans();
+        let claimed = asked.value("plan");
+        let accepted = claimed.as_deref().filter(|plan| plans.accepts(plan));
+        if claimed.is_some() && accepted.is_none() {
+            self.meter(Event::UnknownPlan);
+        }
+        let plan = plans.resolve(accepted)?;
+        let charges = asked.matched.route.charges();
+        let resolution = asked.policy.resolve(charges, |name| asked.value(name), plan, IfMissing::Share)?;
+        for (limit, _) in resolution.missing() {
+            self.meter(Event::MissingDimension(limit.as_str()));
+        }
+        let [charges] = resolution.charges.as_slice() else { return Err(Error::SeveralKeys(resolution.charges.len())) };
+        let decision = self.limiter.take(charges).await?;
+        Ok(Decided { decision, plan: plan.map(str::to_owned), key: charges.key().clone() })
+    }
+
+    fn meter(&self, event: Event<'_>) {
+        self.limiter.store().meter().record(event);
+    }
+}
+
+fn undecided(error: &Error, exchange: &Exchange<'_>) -> Verdict {
+    let limits = exchange.route.charges().iter().map(|charge| &charge.limit);
+    let rule = exchange.policy.store_failure(Some(exchange.route), limits);
+    let route = exchange.route.pattern().as_str();
+    if matches!(error, Error::Store(_)) && rule == StoreFailure::Open {
+        tracing::warn!(%error, route, "the store gave no answer; the call passes");
+        return Verdict::Admitted(Decision::new(Vec::new(), Source::Open), Additions::default());
+    }
+    tracing::warn!(%error, route, "the limiter could not decide; the call is refused");
+    Verdict::Refused(Answer::unavailable(exchange))
+}

@@ -1,0 +1,105 @@
+//! The tower layer: a handler behind it sees only requests that are admitted.
+//!
+//! Invariant: readiness is the inner service's, and it is asked again right before the inner call, so that nothing is
+//! called that is not ready.
+
+use crate::gate::{Gate, Verdict};
+use http::{Request, Response};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tollgate_dynamodb::{Limiter, Store};
+use tollgate_policy::LivePolicy;
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// Puts a policy in front of a service.
+#[derive(Debug)]
+pub struct TollgateLayer<S>(Gate<S>);
+
+impl<S: Store> TollgateLayer<S> {
+    /// A layer that decides by the policy in force, on `limiter` and within its deadline.
+    #[must_use]
+    pub fn new(policy: impl Into<LivePolicy>, limiter: Arc<Limiter<S>>) -> Self {
+        Self(Gate { policy: policy.into(), limiter })
+    }
+}
+
+impl<S> Clone for TollgateLayer<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<I, S> Layer<I> for TollgateLayer<S> {
+    type Service = Tollgate<I, S>;
+
+    fn layer(&self, inner: I) -> Self::Service {
+        Tollgate { inner, gate: self.0.clone() }
+    }
+}
+
+/// A service behind a policy: see [`TollgateLayer`].
+///
+/// The handler finds the [`Decision`](tollgate_core::Decision) in the request's extensions; it lists no limit where the
+/// call passed because the store gave no answer ([`Source::Open`](tollgate_core::Source::Open)), and is not there where the
+/// request is not limited.
+#[derive(Debug)]
+pub struct Tollgate<I, S> {
+    inner: I,
+    gate: Gate<S>,
+}
+
+impl<I: Clone, S> Clone for Tollgate<I, S> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), gate: self.gate.clone() }
+    }
+}
+
+impl<I, S, B, R> Service<Request<B>> for Tollgate<I, S>
+where
+    I: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    I::Future: Send,
+    S: Store + 'static,
+    B: Send + 'static,
+    R: From<String> + 'static,
+{
+    type Response = Response<R>;
+    type Error = I::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The one that was polled goes with the request; a clone, which was not, takes its place.
+        let next = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, next);
+        Box::pin(respond(self.gate.clone(), inner, request))
+    }
+}
+
+async fn respond<I, S, B, R>(gate: Gate<S>, mut inner: I, request: Request<B>) -> Result<Response<R>, I::Error>
+where
+    I: Service<Request<B>, Response = Response<R>>,
+    S: Store,
+    R: From<String>,
+{
+    let (mut parts, body) = request.into_parts();
+    let additions = match gate.ask(&parts).await {
+        Verdict::Refused(answer) => return Ok(answer.into_response()),
+        Verdict::Unlimited => None,
+        Verdict::Admitted(decision, additions) => {
+            parts.extensions.insert(decision);
+            Some(additions)
+        }
+    };
+    poll_fn(|cx| inner.poll_ready(cx)).await?;
+    let mut response = inner.call(Request::from_parts(parts, body)).await?;
+    if let Some(additions) = additions {
+        additions.add_to(response.headers_mut());
+    }
+    Ok(response)
+}

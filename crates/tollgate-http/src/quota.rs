@@ -1,0 +1,85 @@
+//! The figures of one limit in one decision, as answers tell them. Invariant: hidden limits are not among them, and what
+//! is left is never more than the quota.
+
+use crate::wait;
+use std::time::Duration;
+use tollgate_core::{Decision, LimitDecision};
+use tollgate_policy::{Limit, Policy};
+
+/// A visible limit and its part of a decision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quota<'a> {
+    pub(crate) limit: &'a Limit,
+    decision: &'a LimitDecision,
+    plan: Option<&'a str>,
+}
+
+impl<'a> Quota<'a> {
+    /// The visible limits of a decision, in its order.
+    pub(crate) fn visible(decision: &'a Decision, policy: &'a Policy, plan: Option<&'a str>) -> Vec<Self> {
+        let of = |decision: &'a LimitDecision| Self::of(decision, policy, plan);
+        decision.limits.iter().filter_map(of).collect()
+    }
+
+    /// The quota of a limit; `None` if it is hidden, or the policy does not have it.
+    pub(crate) fn of(decision: &'a LimitDecision, policy: &'a Policy, plan: Option<&'a str>) -> Option<Self> {
+        let limit = policy.limit(decision.limit.as_str()).ok().filter(|limit| !limit.is_hidden())?;
+        Some(Self { limit, decision, plan })
+    }
+
+    /// The limit's name.
+    pub(crate) fn name(&self) -> &'a str {
+        self.decision.limit.as_str()
+    }
+
+    /// Tokens and period: as declared, or as decided under, where another revision or plan was found on the key.
+    fn rate(&self) -> (u64, Duration) {
+        let figures = self.limit.figures(self.plan);
+        let decided = self.decision.terms.bucket;
+        if figures.bucket() == decided {
+            (figures.n(), figures.period())
+        } else {
+            (decided.n(), Duration::from_nanos(decided.period()))
+        }
+    }
+
+    /// Tokens a window.
+    pub(crate) fn quota(&self) -> u64 {
+        self.rate().0
+    }
+
+    /// The window in seconds, rounded up.
+    pub(crate) fn window(&self) -> u64 {
+        wait::seconds(self.rate().1).max(1)
+    }
+
+    /// Tokens left, at most the quota (a burst can be larger).
+    pub(crate) fn remaining(&self) -> u64 {
+        self.decision.remaining.min(self.quota())
+    }
+
+    /// Seconds to the next token, rounded up; 0 if none is missing.
+    pub(crate) fn next(&self) -> u64 {
+        wait::seconds(self.decision.next_token_after)
+    }
+
+    /// Seconds until nothing is missing, rounded up.
+    pub(crate) fn reset(&self) -> u64 {
+        wait::seconds(self.decision.reset_after)
+    }
+
+    /// Most tokens at once.
+    pub(crate) fn burst(&self) -> u64 {
+        self.decision.terms.bucket.burst()
+    }
+
+    /// The rate as the policy writes it, like `50/h`, or in its manner.
+    pub(crate) fn rate_text(&self) -> String {
+        let figures = self.limit.figures(self.plan);
+        if figures.bucket() == self.decision.terms.bucket {
+            figures.rate().to_owned()
+        } else {
+            format!("{}/{}s", self.quota(), self.window())
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Who is asking: events of Lambda functions, addresses, and dimensions without a value.
+
+use crate::support::{App, SAMPLE, facts, request};
+use lambda_http::tower::{Layer, ServiceExt};
+use lambda_http::{Body, Request, Response, service_fn};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tollgate::http::{Facts, TollgateLayer};
+use tollgate::testing::{ManualClock, MemoryStore};
+use tollgate::{Limiter, Policy};
+
+/// The key that a policy's only limit charges an event on.
+async fn charged(identity: &str, key: &str, event: &Value) -> String {
+    let text = format!(
+        "version = 1\n[identity]\n{identity}\n[limits.a]\nkey = [\"{key}\"]\nrate = \"5/h\"\n\
+         message = \"m\"\n[[routes]]\nmatch = \"GET /api/items/{{id}}\"\ncharge = [{{ limit = \"a\", cost = 5 }}]\n"
+    );
+    let policy = Policy::parse(&text).expect(&text).policy;
+    let store = MemoryStore::new(ManualClock::default());
+    let seen = Arc::new(std::sync::Mutex::new(None));
+    let meter = Keys { store: store.clone(), seen: seen.clone() };
+    let handler = service_fn(async |_: Request| Ok::<_, lambda_http::Error>(Response::new(Body::from("ok"))));
+    let app = TollgateLayer::new(policy, Arc::new(Limiter::new(meter))).layer(handler);
+    let request = lambda_http::request::from_str(&event.to_string()).expect("an event");
+    let response = app.oneshot(request).await.expect("a response");
+    assert_eq!(response.status(), 200);
+    assert!(response.headers().contains_key("ratelimit"), "the route matches");
+    let key = seen.lock().expect("a lock").take();
+    key.expect("a write")
+}
+
+/// Notes the key of the last write.
+#[derive(Debug)]
+struct Keys {
+    store: MemoryStore,
+    seen: Arc<std::sync::Mutex<Option<String>>>,
+}
+
+impl tollgate::Store for Keys {
+    fn moment(&self) -> tollgate_core::take::Moment {
+        self.store.moment()
+    }
+
+    fn meter(&self) -> &dyn tollgate::Meter {
+        self.store.meter()
+    }
+
+    async fn read(&self, key: &tollgate::Key) -> tollgate_dynamodb::Result<Option<tollgate_core::Item>> {
+        self.store.read(key).await
+    }
+
+    async fn write(
+        &self,
+        key: &tollgate::Key,
+        write: &tollgate_core::Write,
+    ) -> tollgate_dynamodb::Result<tollgate_dynamodb::Written> {
+        *self.seen.lock().expect("a lock") = Some(key.to_string());
+        self.store.write(key, write).await
+    }
+}
+
+/// A REST API's event.
+fn v1(authorizer: Value, stage: &str) -> Value {
+    json!({
+        "resource": "/api/items/{id}", "path": "/api/items/7", "httpMethod": "GET",
+        "headers": { "Host": "api.example.com", "X-Forwarded-For": "6.6.6.6" },
+        "multiValueHeaders": { "Host": ["api.example.com"] },
+        "queryStringParameters": { "region": "eu" }, "multiValueQueryStringParameters": { "region": ["eu"] },
+        "requestContext": {
+            "accountId": "1", "stage": stage, "httpMethod": "GET", "path": format!("/{stage}/api/items/7"),
+            "requestId": "r", "apiId": "a", "authorizer": authorizer,
+            "identity": { "sourceIp": "192.0.2.1", "apiKey": "k-secret", "apiKeyId": "k-id" }
+        }
+    })
+}
+
+/// The event of an HTTP API or a function URL.
+fn v2(authorizer: Value, stage: &str, source: &str) -> Value {
+    let path = if stage == "$default" { "/api/items/7".to_owned() } else { format!("/{stage}/api/items/7") };
+    let mut event = json!({
+        "version": "2.0", "routeKey": "GET /api/items/{id}", "rawPath": path, "rawQueryString": "region=eu&region=us",
+        "headers": { "host": "api.example.com", "x-forwarded-for": "6.6.6.6" },
+        "requestContext": {
+            "accountId": "1", "apiId": "a", "domainName": "api.example.com", "requestId": "r", "stage": stage,
+            "http": { "method": "GET", "path": path, "protocol": "HTTP/1.1", "sourceIp": source, "userAgent": "u" },
+            "timeEpoch": 1
+        },
+        "isBase64Encoded": false
+    });
+    if !authorizer.is_null() {
+        event["requestContext"]["authorizer"] = authorizer;
+    }
+    event
+}
+
+#[tokio::test]
+async fn claims_come_from_whatever_authorizer_the_gateway_has() {
+    let user = "user = \"claims.sub\"";
+    let cognito = json!({ "claims": { "sub": "alice", "custom:tenant": "acme" } });
+    assert_eq!(charged(user, "user", &v1(cognito.clone(), "prod")).await, "user:alice");
+    assert_eq!(charged("tenant = \"claims.custom:tenant\"", "tenant", &v1(cognito, "prod")).await, "tenant:acme");
+    let lambda = json!({ "principalId": "p1", "sub": "alice", "level": 3 });
+    assert_eq!(charged(user, "user", &v1(lambda.clone(), "prod")).await, "user:alice");
+    assert_eq!(charged("user = \"claims.level\"", "user", &v1(lambda, "prod")).await, "user:3");
+    let jwt = json!({ "jwt": { "claims": { "sub": "alice", "https://example.com/t.x": "acme" }, "scopes": null } });
+    assert_eq!(charged(user, "user", &v2(jwt.clone(), "$default", "192.0.2.1")).await, "user:alice");
+    let dotted = "tenant = \"claims.https://example.com/t.x\"";
+    assert_eq!(charged(dotted, "tenant", &v2(jwt, "prod", "192.0.2.1")).await, "tenant:acme");
+    let lambda = json!({ "lambda": { "sub": "alice", "org": { "unit": "u7" }, "api_key": "k1" } });
+    assert_eq!(charged("user = \"claims.org.unit\"", "user", &v2(lambda.clone(), "$default", "")).await, "user:u7");
+    assert_eq!(charged("", "api_key", &v2(lambda, "$default", "")).await, "api_key:k1");
+    let iam = json!({ "iam": { "userArn": "arn:aws:iam::1:user/a", "userId": "AIDA", "cognitoIdentity": null } });
+    assert_eq!(charged("user = \"claims.userId\"", "user", &v2(iam, "$default", "")).await, "user:AIDA");
+}
+
+#[tokio::test]
+async fn keys_context_query_path_and_headers_are_dimensions() {
+    let event = v1(Value::Null, "prod");
+    assert_eq!(charged("", "api_key", &event).await, "api_key:k-id");
+    assert_eq!(charged("where = \"context.stage\"", "where", &event).await, "where:prod");
+    assert_eq!(charged("where = \"query.region\"", "where", &event).await, "where:eu");
+    assert_eq!(charged("item = \"path.id\"", "item", &event).await, "item:7");
+    let event = v2(Value::Null, "$default", "192.0.2.1");
+    assert_eq!(charged("where = \"query.region\"", "where", &event).await, "where:eu");
+    assert_eq!(charged("where = \"context.http.userAgent\"", "where", &event).await, "where:u");
+    assert_eq!(charged("where = \"header.X-Forwarded-For\"", "where", &event).await, "where:6.6.6.6");
+    assert_eq!(charged("item = { body = \"id\" }", "item", &event).await, "?item:missing");
+}
+
+#[tokio::test]
+async fn the_address_is_the_gateways_and_never_the_senders() {
+    let ip = async |source: &str| charged("", "client_ip", &v2(Value::Null, "$default", source)).await;
+    assert_eq!(charged("", "client_ip", &v1(Value::Null, "prod")).await, "client_ip:192.0.2.1");
+    assert_eq!(ip("192.0.2.1").await, "client_ip:192.0.2.1");
+    assert_eq!(ip("::ffff:192.0.2.1").await, "client_ip:192.0.2.1");
+    assert_eq!(ip("2001:DB8::5:1").await, ip("2001:db8:0:0:ffff::").await, "one /64 is one client");
+    assert_eq!(ip("2001:db8::5:1").await, "client_ip:2001%3Adb8%3A%3A/64");
+    for garbage in ["", "'{${print(1)}}'", "unknown", &"1".repeat(65_536)] {
+        assert_eq!(ip(garbage).await, "?client_ip:missing");
+    }
+    assert_eq!(ip("fe80::1%eth0.100").await, "client_ip:fe80%3A%3A/64");
+    let alb = json!({
+        "requestContext": { "elb": { "targetGroupArn": "arn" } }, "httpMethod": "GET", "path": "/api/items/7",
+        "queryStringParameters": {}, "headers": { "x-forwarded-for": "192.0.2.9", "host": "h" }, "body": ""
+    });
+    assert_eq!(charged("", "client_ip", &alb).await, "?client_ip:missing", "a load balancer tells no address");
+}
+
+#[tokio::test]
+async fn calls_without_a_value_share_one_bucket_and_are_counted() {
+    let app = App::new(SAMPLE);
+    let nobody = async |method: &str, path: &str| app.send(request(method, path, &Facts::default(), &[])).await;
+    for _ in 0..50 {
+        assert_eq!(nobody("POST", "/api/orders").await.status, 201);
+    }
+    let denied = nobody("POST", "/api/orders").await;
+    assert_eq!((denied.status, &denied.json()["scope"]), (429, &json!(["user"])));
+    assert_eq!(app.ask("POST", "/api/orders", "alice", &[]).await.status, 201);
+    assert_eq!(nobody("GET", "/api/export").await.status, 201);
+    assert_eq!(app.store.memory.counters().counts().missing_dimensions, 52);
+    let long = "x".repeat(65_536);
+    let answered = app.send(request("POST", "/api/orders", &facts(&json!({ "sub": long })), &[])).await;
+    assert_eq!(answered.status, 429, "a value that is too long is none");
+}
+
+#[tokio::test]
+async fn two_spellings_of_a_path_parameter_are_one_key_and_header_lines_one_value() {
+    let text = "version = 1\n[identity]\nitem = \"path.id\"\ntag = \"header.x-tag\"\n[limits.a]\nkey = [\"item\", \"tag\"]\n\
+                rate = \"2/h\"\n[[routes]]\nmatch = \"GET /items/{id}\"\ncharge = [\"a\"]\n";
+    let app = App::new(text);
+    let ask = async |path: &str, headers: &[(&str, &str)]| {
+        app.send(request("GET", path, &Facts::default(), headers)).await.status
+    };
+    assert_eq!(ask("/items/a", &[("x-tag", "1"), ("x-tag", "2")]).await, 201);
+    assert_eq!(ask("/items/%61", &[("x-tag", "1, 2")]).await, 201);
+    assert_eq!(ask("/items/a?x", &[("x-tag", "1, 2")]).await, 429);
+    assert_eq!(ask("/items/a", &[("x-tag", "2, 1")]).await, 201);
+}

@@ -1,0 +1,11 @@
+//! The layer from the outside: requests in, responses out, on a store in memory with a clock that moves when told.
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+mod answers;
+mod caller;
+mod cors;
+mod failures;
+mod languages;
+mod layer;
+mod properties;
+mod support;
