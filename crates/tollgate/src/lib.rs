@@ -26,9 +26,12 @@
 //! | [`tollgate_policy`] | the policy file |
 //! | [`tollgate_dynamodb`] | the table |
 //! | [`decisions`] | decisions asked for in JSON, for callers in any language |
+//! | `lambda` (feature `lambda`) | what a Lambda function does in init |
 //! | [`testing`] | a store in memory and a manual clock |
 
 pub mod decisions;
+#[cfg(feature = "lambda")]
+pub mod lambda;
 pub mod testing;
 
 pub use tollgate_core::{Charges, Clock, Decision, Key, LimitDecision, Outcome, Source, Timestamp};
