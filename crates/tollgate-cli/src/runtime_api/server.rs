@@ -60,6 +60,16 @@ struct Progress {
     failed: Option<Reported>,
 }
 
+impl Progress {
+    /// How init went, once it has come to an end.
+    fn init(&self) -> Option<Init> {
+        match &self.failed {
+            Some(report) => Some(Init::Failed(report.clone())),
+            None => self.ready.map(|_| Init::Ready),
+        }
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, Progress> {
         // A panic elsewhere leaves no update half done: each is one call on a collection.
@@ -123,14 +133,9 @@ impl Server {
     pub(super) async fn init(&self) -> Init {
         loop {
             let changed = self.shared.changed.notified();
-            let state = self.shared.state();
-            if let Some(report) = &state.failed {
-                return Init::Failed(report.clone());
+            if let Some(init) = self.shared.state().init() {
+                return init;
             }
-            if state.ready.is_some() {
-                return Init::Ready;
-            }
-            drop(state);
             changed.await;
         }
     }
