@@ -48,8 +48,10 @@ impl Sandbox {
     ///
     /// [`CliError::System`] if there is no port, or the program cannot be started.
     pub async fn start(program: &Path, variables: &[(&str, &str)], task_root: &Path) -> Result<Self> {
+        let failed = |e| CliError::System(format!("cannot start {}: {e}", program.display()));
         let server = Server::start().await?;
-        let mut command = Command::new(program);
+        // Absolute, since the process starts in another folder than this one.
+        let mut command = Command::new(std::path::absolute(program).map_err(failed)?);
         command
             .env_clear()
             .envs(variables.iter().copied())
@@ -64,7 +66,6 @@ impl Sandbox {
             .stdout(Stdio::from(std::io::stderr()))
             .kill_on_drop(true);
         let spawned = Instant::now();
-        let failed = |e| CliError::System(format!("cannot start {}: {e}", program.display()));
         let child = command.spawn().map_err(failed)?;
         Ok(Self { server, child, spawned })
     }

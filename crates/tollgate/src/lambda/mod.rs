@@ -12,7 +12,7 @@
 //!         let function = &function;
 //!         lambda_runtime::run(lambda_runtime::service_fn(async move |event: lambda_runtime::LambdaEvent<String>| {
 //!             let policy = function.policy_in_force();
-//!             Ok::<_, lambda_runtime::Error>(format!("{} has {} limits", event.payload, policy.limits().count()))
+//!             Ok::<_, lambda_runtime::Error>(format!("{} has {} limits", event.payload, policy.limits().len()))
 //!         }))
 //!         .await
 //!     })
