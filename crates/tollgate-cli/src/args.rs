@@ -24,7 +24,7 @@ pub enum Command {
     /// One process of a race
     #[command(hide = true)]
     RaceWorker(RaceWorkerArgs),
-    /// Measure round trips, write units, latency and arithmetic
+    /// Measure round trips, write units, latency, arithmetic and the limiter function's cold start
     Bench(BenchArgs),
     /// Tell what a policy would have done to an access log
     Replay(ReplayArgs),
@@ -151,6 +151,9 @@ pub struct BenchArgs {
     /// Seconds for each throughput line; counts do not depend on it
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub seconds: u64,
+    /// Folder with the `limiter` and `hello` executables; beside this program if not given
+    #[arg(long, value_name = "DIR")]
+    pub lambda_dir: Option<PathBuf>,
     /// Table
     #[command(flatten)]
     pub target: Target,

@@ -15,6 +15,7 @@ mod output;
 mod policy;
 pub mod race;
 mod replay;
+pub mod runtime_api;
 mod table;
 
 use args::{Cli, Command};

@@ -27,10 +27,13 @@
 //! | [`tollgate_dynamodb`] | the table |
 //! | [`decisions`] | decisions asked for in JSON, for callers in any language |
 //! | [`source`] | the policy in production: read from a file, SSM, S3 or AppConfig, refreshed without a deployment |
-//! | `http` | a tower layer in front of a handler, and its answers (feature `http`; `lambda` for Lambda functions) |
+//! | `http` | a tower layer in front of a handler, and its answers (feature `http`; `lambda-http` on Lambda events) |
+//! | `lambda` (feature `lambda`) | what a Lambda function does in init |
 //! | [`testing`] | a store in memory and a manual clock |
 
 pub mod decisions;
+#[cfg(feature = "lambda")]
+pub mod lambda;
 pub mod source;
 pub mod testing;
 

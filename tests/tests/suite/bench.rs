@@ -4,7 +4,10 @@ use crate::harness::{json, run};
 
 #[test]
 fn every_situation_is_one_round_trip_and_one_write_unit() {
-    let report = json(&run(&["bench", "--seconds", "1", "--json"]));
+    // A folder without the functions: what they take to start is nothing that a test could check.
+    let folder = tempfile::tempdir().unwrap();
+    let at = ["--lambda-dir", folder.path().to_str().unwrap()];
+    let report = json(&run(&[&["bench", "--seconds", "1", "--json"][..], &at].concat()));
     let lines = report["decisions"].as_array().unwrap();
     let names: Vec<_> = lines.iter().map(|l| l["name"].as_str().unwrap()).collect();
     assert_eq!(
@@ -22,4 +25,5 @@ fn every_situation_is_one_round_trip_and_one_write_unit() {
     }
     assert!(report["throughput"].as_array().unwrap().iter().all(|l| l["per_second"].as_u64().unwrap() > 0), "{report}");
     assert_eq!(report["arithmetic"].as_array().unwrap().len(), 3);
+    assert!(report["lambda"].as_str().unwrap().contains("cargo build --release -p limiter"), "{report}");
 }

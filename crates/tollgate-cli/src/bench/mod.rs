@@ -1,10 +1,12 @@
-//! `tollgate bench`: what a decision costs, measured: round trips and write units, latency over HTTP, and the arithmetic.
+//! `tollgate bench`: what a decision costs, measured: round trips and write units, latency over HTTP, the
+//! arithmetic, and the cold start of the limiter function.
 //!
 //! Invariant: counts come from the wire and from DynamoDB's own capacity figures, not from what the code means to do.
 //! Times are of this machine and the emulator; compare them within one run only.
 
 mod arithmetic;
 mod counts;
+mod lambda;
 mod throughput;
 
 use crate::args::BenchArgs;
@@ -28,6 +30,8 @@ pub struct Report {
     pub throughput: Vec<throughput::Line>,
     /// Nanoseconds in process.
     pub arithmetic: Vec<arithmetic::Line>,
+    /// Cold start, memory and size of the limiter function.
+    pub lambda: lambda::Section,
 }
 
 /// Measures and prints.
@@ -44,14 +48,15 @@ pub async fn run(args: BenchArgs) -> Result<()> {
 ///
 /// # Errors
 ///
-/// The table cannot be reached.
+/// The table cannot be reached, or a function does not answer as it should.
 pub async fn measure(args: &BenchArgs) -> Result<Report> {
     let Place { target, connected, embedded } = Place::of(&args.target, None).await?;
     let decisions = counts::measure(&connected, &target).await?;
     let throughput = throughput::measure(&connected, &target.table, Duration::from_secs(args.seconds)).await?;
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     drop(embedded);
-    Ok(Report { build, decisions, throughput, arithmetic: arithmetic::measure()? })
+    let lambda = lambda::measure(args.lambda_dir.as_deref()).await?;
+    Ok(Report { build, decisions, throughput, arithmetic: arithmetic::measure()?, lambda })
 }
 
 /// Charges of one token on each of `limits` (name, tokens, seconds) of a new key.
@@ -87,5 +92,35 @@ fn text(report: &Report) -> String {
     for l in &report.arithmetic {
         let _ = writeln!(out, "  {:<30} {:>12.1}", l.name, l.ns);
     }
+    lambda_text(&mut out, &report.lambda);
     out
+}
+
+fn lambda_text(out: &mut String, section: &lambda::Section) {
+    let lines = match section {
+        lambda::Section::Measured(lines) => lines,
+        lambda::Section::Missing(what_to_do) => {
+            let _ = writeln!(out, "as a Lambda function\n  {what_to_do}");
+            return;
+        }
+    };
+    let _ = writeln!(out, "as a Lambda function{:15}cold start   (init)       warm    memory    binary       zip", "");
+    for l in lines {
+        let _ = writeln!(
+            out,
+            "  {:<30} {:>9.1} ms {:>8.1} {:>7.2} ms {:>9} {:>9} {:>9}",
+            l.name,
+            l.cold_start_ms,
+            l.init_ms,
+            l.warm_ms,
+            l.peak_memory.map_or_else(|| "-".to_owned(), megabytes),
+            megabytes(l.binary),
+            megabytes(l.zip)
+        );
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "sizes of a few megabytes")]
+fn megabytes(bytes: u64) -> String {
+    format!("{:.2} MB", bytes as f64 / 1e6)
 }

@@ -45,8 +45,12 @@ impl tollgate::Store for Keys {
         self.store.meter()
     }
 
-    async fn read(&self, key: &tollgate::Key) -> tollgate_dynamodb::Result<Option<tollgate_core::Item>> {
-        self.store.read(key).await
+    async fn read(
+        &self,
+        key: &tollgate::Key,
+        limits: &[&tollgate_core::LimitName],
+    ) -> tollgate_dynamodb::Result<Option<tollgate_core::Item>> {
+        self.store.read(key, limits).await
     }
 
     async fn write(

@@ -42,9 +42,9 @@ impl Store for Faulty {
         self.memory.meter()
     }
 
-    async fn read(&self, key: &Key) -> Result<Option<Item>> {
+    async fn read(&self, key: &Key, limits: &[&tollgate_core::LimitName]) -> Result<Option<Item>> {
         self.check()?;
-        self.memory.read(key).await
+        self.memory.read(key, limits).await
     }
 
     async fn write(&self, key: &Key, write: &Write) -> Result<Written> {

@@ -1,0 +1,76 @@
+//! What a Lambda function does in init: read its environment, load the policy, write its logs, warm its connection.
+//!
+//! Invariants: what only a new deployment can mend (a missing variable, a bad policy) fails init and says so in one
+//! line; a table that gives no answer does not, since a limiter without its table still has to answer, by
+//! `on_store_failure`. By the first invocation, client, credentials, connection, TLS and clock offset are warm.
+//!
+//! ```no_run
+//! use tollgate::lambda::{self, Function};
+//!
+//! fn main() -> std::process::ExitCode {
+//!     lambda::main(async |function: Function| {
+//!         let function = &function;
+//!         lambda_runtime::run(lambda_runtime::service_fn(async move |event: lambda_runtime::LambdaEvent<String>| {
+//!             let policy = function.policy_in_force();
+//!             Ok::<_, lambda_runtime::Error>(format!("{} has {} limits", event.payload, policy.limits().len()))
+//!         }))
+//!         .await
+//!     })
+//! }
+//! ```
+//!
+//! # Layout
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`settings`] | the environment variables |
+//! | [`function`] | a function's parts, ready for invocations |
+//! | [`error`] | what fails init, and how Lambda is told |
+//! | [`logs`] | structured logs |
+
+pub mod error;
+pub mod function;
+pub mod logs;
+pub mod settings;
+
+pub use error::InitError;
+pub use function::Function;
+pub use settings::Settings;
+
+use std::process::ExitCode;
+
+/// The whole of a function's `main`: logs, init, and `serve`, which runs until the sandbox ends.
+///
+/// One thread runs everything: a sandbox has one invocation at a time and below 1,769 MB less than one core, where more
+/// threads only take turns and cost start-up time.
+///
+/// The exit code is 1 if init fails, which Lambda has then been told, or if the Runtime API does.
+pub fn main<S>(serve: S) -> ExitCode
+where
+    S: AsyncFnOnce(Function) -> Result<(), lambda_runtime::Error>,
+{
+    logs::init();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "the async runtime cannot start");
+            return ExitCode::FAILURE;
+        }
+    };
+    runtime.block_on(async {
+        let function = match Function::from_environment().await {
+            Ok(function) => function,
+            Err(error) => {
+                error.report().await;
+                return ExitCode::FAILURE;
+            }
+        };
+        match serve(function).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                tracing::error!(%error, "the Runtime API failed");
+                ExitCode::FAILURE
+            }
+        }
+    })
+}

@@ -1,0 +1,132 @@
+//! The environment variables of a function.
+//!
+//! Invariant: settings are checked whole before anything is opened; a message names the variable and what to give it.
+
+use super::error::{InitError, Result};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What Lambda itself sets ("Defined runtime environment variables"), and without which its runtime panics.
+const SET_BY_LAMBDA: [&str; 4] = [
+    "AWS_LAMBDA_RUNTIME_API",
+    "AWS_LAMBDA_FUNCTION_NAME",
+    "AWS_LAMBDA_FUNCTION_VERSION",
+    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+];
+
+/// What the environment says.
+///
+/// | variable | value | default |
+/// | --- | --- | --- |
+/// | `TOLLGATE_TABLE` | the DynamoDB table | required |
+/// | `TOLLGATE_POLICY` | the policy file; a relative path starts at the function's root | `tollgate.toml` |
+/// | `TOLLGATE_DEADLINE_MS` | milliseconds that a decision may take, 1 to 60,000 | 50 |
+/// | `TOLLGATE_ENDPOINT_URL` | another DynamoDB endpoint than the Region's | none |
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The table.
+    pub table: String,
+    /// The policy file.
+    pub policy: PathBuf,
+    /// What a decision may take, all its requests and waits included.
+    pub deadline: Duration,
+    /// Another DynamoDB endpoint than the Region's.
+    pub endpoint_url: Option<String>,
+}
+
+impl Settings {
+    /// Default deadline of a decision. DynamoDB answers in single-digit milliseconds; what takes ten times as long is
+    /// better decided by `on_store_failure`.
+    pub const DEADLINE: Duration = Duration::from_millis(50);
+
+    /// Settings of this process.
+    ///
+    /// # Errors
+    ///
+    /// [`InitError::Missing`] or [`InitError::Invalid`] for the first variable that is wrong.
+    pub fn from_environment() -> Result<Self> {
+        let lookup = |name: &str| std::env::var(name).ok();
+        for name in SET_BY_LAMBDA {
+            value(name, lookup).ok_or(InitError::NotLambda(name))?;
+        }
+        Self::from_lookup(lookup)
+    }
+
+    /// Settings as `lookup` tells them; a variable that is set to nothing counts as not set.
+    ///
+    /// # Errors
+    ///
+    /// As [`Settings::from_environment`].
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let table = value("TOLLGATE_TABLE", &lookup);
+        let table = table.ok_or(InitError::Missing { name: "TOLLGATE_TABLE", give: "the DynamoDB table's name" })?;
+        let policy = value("TOLLGATE_POLICY", &lookup).unwrap_or_else(|| "tollgate.toml".to_owned());
+        let root = value("LAMBDA_TASK_ROOT", &lookup).unwrap_or_default();
+        Ok(Self {
+            table,
+            policy: Path::new(&root).join(policy),
+            deadline: value("TOLLGATE_DEADLINE_MS", &lookup).map_or(Ok(Self::DEADLINE), deadline)?,
+            endpoint_url: value("TOLLGATE_ENDPOINT_URL", &lookup),
+        })
+    }
+}
+
+fn value(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
+    lookup(name).filter(|value| !value.is_empty())
+}
+
+fn deadline(text: String) -> Result<Duration> {
+    match text.parse() {
+        Ok(ms @ 1..=60_000) => Ok(Duration::from_millis(ms)),
+        _ => {
+            let give = "whole milliseconds from 1 to 60000";
+            Err(InitError::Invalid { name: "TOLLGATE_DEADLINE_MS", value: text, give })
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Result<Settings> {
+        let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        Settings::from_lookup(find)
+    }
+
+    #[test]
+    fn only_the_table_must_be_named() {
+        let settings = of(&[("TOLLGATE_TABLE", "limits"), ("LAMBDA_TASK_ROOT", "/var/task")]).unwrap();
+        assert_eq!((settings.table.as_str(), settings.deadline), ("limits", Duration::from_millis(50)));
+        assert_eq!((settings.policy, settings.endpoint_url), (PathBuf::from("/var/task/tollgate.toml"), None));
+        for variables in [&[][..], &[("TOLLGATE_TABLE", "")]] {
+            assert_eq!(
+                of(variables).unwrap_err().to_string(),
+                "TOLLGATE_TABLE is not set; give it the DynamoDB table's name"
+            );
+        }
+    }
+
+    #[test]
+    fn the_policy_is_looked_for_in_the_functions_root_unless_its_path_is_absolute() {
+        let policy = |path| {
+            let root = ("LAMBDA_TASK_ROOT", "/var/task");
+            of(&[("TOLLGATE_TABLE", "t"), root, ("TOLLGATE_POLICY", path)]).unwrap().policy
+        };
+        assert_eq!(policy("conf/limits.toml"), PathBuf::from("/var/task/conf/limits.toml"));
+        assert_eq!(policy("/opt/limits.toml"), PathBuf::from("/opt/limits.toml"));
+    }
+
+    #[test]
+    fn a_deadline_is_whole_milliseconds_up_to_a_minute() {
+        let deadline = |text| of(&[("TOLLGATE_TABLE", "t"), ("TOLLGATE_DEADLINE_MS", text)]);
+        assert_eq!(deadline("1").unwrap().deadline, Duration::from_millis(1));
+        assert_eq!(deadline("60000").unwrap().deadline, Duration::from_secs(60));
+        for bad in ["0", "60001", "-1", "1.5", "50ms", "99999999999999999999999"] {
+            let message = deadline(bad).unwrap_err().to_string();
+            assert!(message.contains(bad) && message.contains("from 1 to 60000"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What the tests of functions share: a table, a folder with a policy, sandboxes, and answers taken apart.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use tollgate::Connection;
+use tollgate_cli::embedded::Embedded;
+use tollgate_cli::runtime_api::{Outcome, Sandbox};
+use tollgate_dynamodb::table::{CreateOptions, create, exists};
+
+pub const TABLE: &str = "tollgate-lambda-test";
+/// Nobody should fail for the slowness of a shared machine.
+pub const PATIENCE_MS: &str = "60000";
+
+pub const LIMITER: &str = env!("CARGO_BIN_EXE_limiter-under-test");
+
+/// The endpoint with the table: one for the whole test process.
+pub async fn endpoint() -> String {
+    static EMBEDDED: OnceLock<Embedded> = OnceLock::new();
+    static STARTING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let _one_at_a_time = STARTING.lock().await;
+    let url = match (std::env::var("TOLLGATE_TEST_ENDPOINT"), EMBEDDED.get()) {
+        (Ok(url), _) => url,
+        (Err(_), Some(embedded)) => embedded.endpoint().to_owned(),
+        (Err(_), None) => {
+            let embedded = Embedded::start(None).await.expect("an embedded DynamoDB");
+            EMBEDDED.get_or_init(|| embedded).endpoint().to_owned()
+        }
+    };
+    let connected = tollgate::connect(&Connection::from_environment().endpoint_url(&url)).await.expect("a connection");
+    if !exists(&connected, TABLE).await.expect("the endpoint answers") {
+        create(&connected, TABLE, CreateOptions::default()).await.expect("a table");
+    }
+    url
+}
+
+/// A name that no other test, and no earlier run, has used.
+pub fn unique(name: &str) -> String {
+    format!("{name}-{:016x}", rand())
+}
+
+fn rand() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// A folder as Lambda would unpack it.
+pub struct TaskRoot(tempfile::TempDir);
+
+impl TaskRoot {
+    pub fn empty() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn with_policy(text: &str) -> Self {
+        let root = Self::empty();
+        std::fs::write(root.path().join("tollgate.toml"), text).unwrap();
+        root
+    }
+
+    pub fn with_sample_policy() -> Self {
+        let sample = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../infra/tollgate.toml");
+        Self::with_policy(&std::fs::read_to_string(sample).unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// A function under test, in a sandbox that stays alive or the test fails.
+pub struct Function {
+    sandbox: Sandbox,
+    _root: TaskRoot,
+}
+
+impl Function {
+    /// The function at `program`, on the table of these tests.
+    pub async fn start(program: &str, root: TaskRoot) -> Self {
+        let endpoint = endpoint().await;
+        Self::with(program, root, &[("TOLLGATE_TABLE", TABLE), ("TOLLGATE_ENDPOINT_URL", &endpoint)]).await
+    }
+
+    /// The function at `program`, with these variables, a patient deadline and no logs.
+    pub async fn with(program: &str, root: TaskRoot, variables: &[(&str, &str)]) -> Self {
+        let variables = [&[("TOLLGATE_DEADLINE_MS", PATIENCE_MS), ("RUST_LOG", "off")], variables].concat();
+        let sandbox = Sandbox::start(Path::new(program), &variables, root.path()).await.unwrap();
+        Self { sandbox, _root: root }
+    }
+
+    pub fn sandbox(&mut self) -> &mut Sandbox {
+        &mut self.sandbox
+    }
+
+    /// What the function answers, or the error that it reports.
+    pub async fn invoke(&mut self, event: &Value) -> Result<Value, (String, String)> {
+        match self.sandbox.invoke(event.to_string()).await.unwrap() {
+            Outcome::Response(answer) => Ok(serde_json::from_slice(&answer).unwrap()),
+            Outcome::Error(report) => Err((report.error_type, report.error_message)),
+            other => panic!("{event}: {other:?}"),
+        }
+    }
+
+    /// Status, headers and JSON body of the response to an HTTP event.
+    pub async fn respond(&mut self, event: &Value) -> Response {
+        let answer = self.invoke(event).await.unwrap_or_else(|error| panic!("{event}: {error:?}"));
+        Response::new(&answer)
+    }
+}
+
+/// A response, taken apart.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u64,
+    pub body: Value,
+    headers: Value,
+}
+
+impl Response {
+    fn new(answer: &Value) -> Self {
+        assert_eq!(answer["isBase64Encoded"], false, "{answer}");
+        let body = answer["body"].as_str().unwrap_or_else(|| panic!("no body of text: {answer}"));
+        let lists = answer.get("multiValueHeaders");
+        assert!(lists.is_some() != answer.get("headers").is_some(), "{answer}");
+        Self {
+            status: answer["statusCode"].as_u64().unwrap(),
+            body: serde_json::from_str(body).unwrap(),
+            headers: lists.unwrap_or(&answer["headers"]).clone(),
+        }
+    }
+
+    /// A header by its lower-case name; a list of one counts as its value.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        match self.headers.get(name)? {
+            Value::Array(values) => values.first().and_then(Value::as_str),
+            value => value.as_str(),
+        }
+    }
+
+    pub fn has_lists(&self) -> bool {
+        self.headers.as_object().unwrap().values().all(Value::is_array)
+    }
+}

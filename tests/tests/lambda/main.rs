@@ -1,0 +1,10 @@
+//! The Lambda functions as Lambda runs them: the executables, against a Runtime API on this machine and an embedded
+//! DynamoDB (or the endpoint that `TOLLGATE_TEST_ENDPOINT` names), event by event.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
+
+mod direct;
+mod events;
+mod harness;
+mod http;
+mod init;
+mod sandboxes;
