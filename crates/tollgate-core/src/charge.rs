@@ -105,12 +105,6 @@ impl Charges {
         self
     }
 
-    /// Whether a cost is above the burst of the caller's own terms. The store may know newer terms with more room.
-    #[must_use]
-    pub fn never_fit(&self) -> bool {
-        self.charges.iter().any(|charge| charge.cost > charge.terms.bucket.burst())
-    }
-
     /// Who is charged.
     #[must_use]
     pub fn key(&self) -> &Key {

@@ -2,7 +2,7 @@
 //! from the request's own headers, path or body.
 
 use crate::address;
-use http::request::Parts;
+use http::Extensions;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -117,11 +117,13 @@ impl Facts {
         self.path.as_deref()
     }
 
-    /// The facts about a request: those inserted by hand, else those of the event, else none.
-    pub(crate) fn of(parts: &Parts) -> Cow<'_, Self> {
-        let given = parts.extensions.get::<Self>().map(Cow::Borrowed);
+    /// The facts about a request with these extensions: those inserted by hand, else those of the event (feature
+    /// `lambda`), else none.
+    #[must_use]
+    pub fn of(extensions: &Extensions) -> Cow<'_, Self> {
+        let given = extensions.get::<Self>().map(Cow::Borrowed);
         #[cfg(feature = "lambda")]
-        let given = given.or_else(|| crate::lambda::facts(&parts.extensions).map(Cow::Owned));
+        let given = given.or_else(|| crate::lambda::facts(extensions).map(Cow::Owned));
         given.unwrap_or_default()
     }
 }

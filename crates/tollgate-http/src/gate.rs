@@ -46,7 +46,7 @@ impl<S: Store> Gate<S> {
             return Verdict::Unlimited;
         }
         let policy = self.policy.current();
-        let facts = Facts::of(parts);
+        let facts = Facts::of(&parts.extensions);
         let path = facts.path().unwrap_or(parts.uri.path());
         let Some(matched) = policy.route(parts.method.as_str(), path) else { return Verdict::Unlimited };
         let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
@@ -87,7 +87,9 @@ fn undecided(error: &Error, exchange: &Exchange<'_>) -> Verdict {
     let limits = exchange.route.charges().iter().map(|charge| &charge.limit);
     let rule = exchange.policy.store_failure(Some(exchange.route), limits);
     let route = exchange.route.pattern().as_str();
-    if matches!(error, Error::Store(_)) && rule == StoreFailure::Open {
+    // Contention, and what cannot be read or asked, must not become a way past the limit.
+    let is_outage = matches!(error, Error::Store(store) if store.is_outage());
+    if is_outage && rule == StoreFailure::Open {
         tracing::warn!(%error, route, "the store gave no answer; the call passes");
         return Verdict::Admitted(Decision::new(Vec::new(), Source::Open), Additions::default());
     }

@@ -22,12 +22,12 @@ async fn what_only_a_deployment_can_mend_fails_init_in_one_line() {
     let bad = "version = 1\n[limits.orders]\nkey = ['usr']\nrate = '0/h'\n";
     let cases = [
         (TaskRoot::with_sample_policy(), vec![], "Tollgate.Environment", vec!["TOLLGATE_TABLE is not set"]),
-        (TaskRoot::empty(), table.to_vec(), "Tollgate.Policy", vec!["cannot read the policy file", "tollgate.toml"]),
+        (TaskRoot::empty(), table.to_vec(), "Tollgate.Policy", vec!["cannot read the policy", "tollgate.toml"]),
         (
             TaskRoot::with_policy(bad),
             table.to_vec(),
             "Tollgate.Policy",
-            vec!["tollgate.toml:3:8: error: key dimension `usr`", "tollgate.toml:4:8: error: rate"],
+            vec!["tollgate.toml", "3:8: error: key dimension `usr`", "4:8: error: rate"],
         ),
         (
             TaskRoot::with_sample_policy(),

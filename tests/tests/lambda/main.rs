@@ -7,4 +7,5 @@ mod events;
 mod harness;
 mod http;
 mod init;
+mod sample_api;
 mod sandboxes;

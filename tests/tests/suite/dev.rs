@@ -32,11 +32,16 @@ impl Dev {
 
     /// Status, headers and body.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
+        self.ask_with(method, path, "", body)
+    }
+
+    /// The same with more header lines.
+    fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, Value) {
         let mut stream = TcpStream::connect(&self.addr).unwrap();
         let length = body.len();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
         )
         .unwrap();
         let mut answer = String::new();
@@ -76,6 +81,64 @@ fn a_request_that_never_ends_does_not_keep_the_server_from_ending() {
     let pid = dev.child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     assert!(dev.child.wait().unwrap().success());
+}
+
+#[test]
+fn fifty_orders_pass_the_sample_api_and_the_fifty_first_waits_72_seconds_to_the_millisecond() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let order = |user: &str| {
+        let principal = format!("x-dev-principal: user={user},tenant=acme,plan=free\r\n");
+        dev.ask_with("POST", "/api/orders", &principal, "{}")
+    };
+    for left in (0..50).rev() {
+        let (status, head, _) = order("alice");
+        assert!(status == 201 && head.contains(&format!("ratelimit: \"orders\";r={left};")), "{head}");
+    }
+    let (status, head, body) = order("alice");
+    assert_eq!(status, 429);
+    for line in [
+        "retry-after: 72",
+        "ratelimit: \"orders\";r=0;t=72",
+        "ratelimit-policy: \"orders\";q=50;w=3600",
+        "cache-control: no-store",
+    ] {
+        assert!(head.contains(line), "{line}: {head}");
+    }
+    assert_eq!(
+        (&body["error"], &body["limit"], &body["retryAfter"]),
+        (&"rate_limited".into(), &"orders".into(), &72.into())
+    );
+    assert_eq!((&body["upgradeUrl"], &body["scope"]), (&"/billing".into(), &json!(["user"])));
+    dev.advance_ms(71_999);
+    let (status, head, _) = order("alice");
+    assert!(status == 429 && head.contains("retry-after: 1\r\n"), "{status} {head}");
+    dev.advance_ms(1);
+    assert_eq!(order("alice").0, 201);
+    assert_eq!(order("bob").0, 201, "another user is untouched");
+    let (_, _, body) =
+        dev.ask_with("POST", "/api/orders", "x-dev-principal: user=alice\r\naccept-language: ro\r\n", "");
+    assert!(body["message"].as_str().unwrap().starts_with("Planul"), "{body}");
+}
+
+#[test]
+fn what_is_never_counted_is_not_and_partners_have_buckets_of_their_own() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let before = dev.stats();
+    for _ in 0..100 {
+        assert_eq!(dev.ask("GET", "/healthz", "").0, 200);
+        assert_eq!(dev.ask("POST", "/webhooks/payments", "{}").0, 200);
+        assert_eq!(dev.ask("OPTIONS", "/api/orders", "").0, 204);
+    }
+    assert_eq!(dev.stats()["round_trips"], before["round_trips"]);
+    let items =
+        |key: &str| dev.ask_with("GET", "/api/partner/items", &format!("x-dev-principal: api_key={key}\r\n"), "").0;
+    let passed = (0..25).filter(|_| items("k1") == 200).count();
+    assert_eq!((passed, items("k2")), (20, 200));
+    let search = |ip: &str| dev.ask_with("GET", "/api/search", &format!("x-dev-source-ip: {ip}\r\n"), "").0;
+    let passed = (0..25).filter(|i| search(&format!("2001:db8::{i:x}")) == 200).count();
+    assert_eq!((passed, search("2001:db8:0:1::1")), (20, 200), "100 units at 5 each for one /64, and another /64");
+    let (status, _, body) = dev.ask_with("GET", "/api/search", "x-dev-principal: alice\r\n", "");
+    assert!(status == 400 && body["message"].as_str().unwrap().contains("NAME=VALUE"), "{body}");
 }
 
 fn order(user: &str) -> Value {
@@ -174,6 +237,9 @@ fn other_routes_answer_in_json() {
     let (status, _, body) = dev.ask("POST", "/dev/clock", r#"{"advance_ms":1}"#);
     assert!(status == 409 && body["message"].as_str().unwrap().contains("--clock manual"), "{body}");
     assert_eq!(dev.ask("GET", "/nothing/here", "").0, 404);
+    let (status, head, _) = dev.ask("GET", "/v1/decisions", "");
+    assert!(status == 405 && head.contains("allow: post"), "{head}");
+    assert_eq!(dev.ask("POST", "/v1/decisions", &"x".repeat(70_000)).0, 413);
     let manual = Dev::start(&["--clock", "manual"]);
     for body in ["", "{}", r#"{"advance_ms":-1}"#, r#"{"advance_ms":1,"set_ms":2}"#, r#"{"hours":1}"#] {
         let (status, _, answer) = manual.ask("POST", "/dev/clock", body);

@@ -1,8 +1,10 @@
-//! `tollgate dev`: decisions over HTTP on this machine, on the embedded DynamoDB or the one that is named.
+//! `tollgate dev`: the sample API and the limiter function on this machine, on the embedded DynamoDB or the one that is named.
 //!
-//! Invariant: decisions run through the same limiter, store and SDK as in production; only where time and the table
-//! come from differs.
+//! Each request becomes an API Gateway event (format 2.0) for the handlers that are deployed. Invariant: decisions run
+//! through the same handlers, limiter, store and SDK as in production; only where time and the table come from differs.
 
+mod event;
+mod gateway;
 mod routes;
 
 use crate::args::{ClockKind, DevArgs};
@@ -10,13 +12,15 @@ use crate::embedded::Embedded;
 use crate::error::{CliError, Result};
 use crate::open::{self, Place};
 use crate::output;
+use sample_api::Api;
 use serde_json::json;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tollgate::testing::ManualClock;
-use tollgate::{Counters, DynamoStore, Limiter, Policy, SystemClock};
+use tollgate::{Counters, DynamoStore, Limiter, LivePolicy, SystemClock};
 use tollgate_core::Clock;
 
 pub use routes::router;
@@ -30,8 +34,9 @@ const GRACE: Duration = Duration::from_secs(1);
 /// A running development server's parts.
 #[derive(Debug)]
 pub struct Dev {
-    policy: Policy,
-    limiter: Limiter<DynamoStore>,
+    policy: LivePolicy,
+    limiter: Arc<Limiter<DynamoStore>>,
+    api: Api<DynamoStore>,
     counters: Arc<Counters>,
     manual: Option<ManualClock>,
     embedded: Option<Embedded>,
@@ -45,7 +50,7 @@ impl Dev {
     ///
     /// The policy has errors, or the table cannot be reached.
     pub async fn start(args: &DevArgs) -> Result<Self> {
-        let policy = open::policy(&args.policy.policy)?;
+        let policy = LivePolicy::new(open::policy(&args.policy.policy)?);
         let manual = (args.clock == ClockKind::Manual).then(|| ManualClock::new(SystemClock.now()));
         let Place { target, connected, embedded } = Place::of(&args.target, manual.as_ref()).await?;
         if manual.is_some() && embedded.is_none() {
@@ -53,8 +58,9 @@ impl Dev {
             tollgate_dynamodb::table::disable_ttl(&connected, &target.table).await?;
         }
         let (store, counters) = open::store_at(&connected, &target.table, manual.as_ref()).await?;
-        let limiter = Limiter::new(store).with_deadline(DEADLINE);
-        Ok(Self { policy, limiter, counters, manual, embedded, endpoint: connected.endpoint().to_owned() })
+        let limiter = Arc::new(Limiter::new(store).with_deadline(DEADLINE));
+        let api = Api::new(policy.clone(), Arc::clone(&limiter));
+        Ok(Self { policy, limiter, api, counters, manual, embedded, endpoint: connected.endpoint().to_owned() })
     }
 }
 
@@ -84,7 +90,8 @@ pub async fn run(args: DevArgs) -> Result<()> {
         let _ = stopping.send(true);
     });
     let graceful = async move { drop(stop.wait_for(|stop| *stop).await) };
-    let served = axum::serve(listener, router(Arc::new(dev))).with_graceful_shutdown(graceful);
+    let served = axum::serve(listener, router(Arc::new(dev)).into_make_service_with_connect_info::<SocketAddr>())
+        .with_graceful_shutdown(graceful);
     tokio::select! {
         served = served => served.map_err(|e| CliError::System(format!("the server failed: {e}"))),
         // A request that never ends must not keep the server from ending.

@@ -1,51 +1,57 @@
-//! The routes of `tollgate dev`.
+//! The routes of `tollgate dev`: its own under `/dev`, the limiter function's, and the sample API for all others.
 
-use super::Dev;
+use super::{Dev, gateway};
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::http::{StatusCode, header};
+use axum::extract::{ConnectInfo, FromRequest, Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::{Clock, Store, Timestamp, decisions};
+use tollgate::{Clock, Store, Timestamp};
 
 type Shared = State<Arc<Dev>>;
 
 /// All routes of a development server.
 pub fn router(dev: Arc<Dev>) -> Router {
+    let other_method = async || problem(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method");
     Router::new()
-        .route("/v1/decisions", post(decide))
-        .route("/healthz", get(async || Json(json!({ "status": "ok" }))))
+        .route("/v1/decisions", any(decide))
         .route("/dev/clock", post(set_clock))
         .route("/dev/stats", get(stats))
-        .method_not_allowed_fallback(async || problem(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method"))
-        .fallback(async || {
-            problem(
-                StatusCode::NOT_FOUND,
-                "this version serves POST /v1/decisions, GET /healthz, POST /dev/clock and GET /dev/stats",
-            )
-        })
+        .method_not_allowed_fallback(other_method)
+        .fallback(sample_api)
         .with_state(dev)
 }
 
-async fn decide(State(dev): Shared, body: Result<Bytes, BytesRejection>) -> Response {
-    let body = match body {
-        Ok(body) => body,
-        Err(rejected) => return problem(rejected.status(), &rejected.body_text()),
-    };
-    let reply = decisions::decide(&dev.policy, &dev.limiter, &body).await;
-    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = (status, Json(reply.body)).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+async fn decide(State(dev): Shared, request: Request) -> Response {
+    match received(request).await {
+        Ok((parts, body, peer)) => gateway::limiter(&dev, &parts, &body, peer).await,
+        Err(refused) => refused,
     }
-    response
+}
+
+async fn sample_api(State(dev): Shared, request: Request) -> Response {
+    match received(request).await {
+        Ok((parts, body, peer)) => gateway::sample_api(&dev, &parts, &body, peer).await,
+        Err(refused) => refused,
+    }
+}
+
+/// A request as a gateway has it: head, whole body, and who sent it.
+async fn received(request: Request) -> Result<(Parts, Bytes, IpAddr), Response> {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+    let (parts, body) = request.into_parts();
+    let whole = Request::from_parts(parts.clone(), body);
+    let body = Bytes::from_request(whole, &()).await;
+    let body = body.map_err(|rejected: BytesRejection| problem(rejected.status(), &rejected.body_text()))?;
+    Ok((parts, body, peer.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))))
 }
 
 /// Exactly one of the two.
@@ -94,7 +100,7 @@ async fn stats(State(dev): Shared) -> Response {
     Json(stats).into_response()
 }
 
-fn problem(status: StatusCode, message: &str) -> Response {
+pub(super) fn problem(status: StatusCode, message: &str) -> Response {
     let error = status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
     (status, Json(json!({ "error": error, "message": message }))).into_response()
 }

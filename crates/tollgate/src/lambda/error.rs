@@ -32,11 +32,11 @@ pub enum InitError {
         /// What it has.
         value: String,
         /// What it should have.
-        give: &'static str,
+        give: String,
     },
     /// The policy cannot be read or has mistakes.
     #[error(transparent)]
-    Policy(#[from] tollgate_policy::Error),
+    Policy(#[from] crate::source::Error),
     /// There is no Region, or the endpoint is none.
     #[error(transparent)]
     Connection(#[from] tollgate_dynamodb::Error),

@@ -2,6 +2,7 @@
 
 use super::error::Result;
 use super::settings::Settings;
+use crate::source::{RefreshOptions, Refresher};
 use crate::{Connection, Counters, DynamoStore, Limiter, Policy, SystemClock, connect};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +15,11 @@ const WARM_UP: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Function {
-    /// The policy; whoever reloads it replaces it here.
-    pub policy: LivePolicy,
     /// The limiter, on the table.
-    pub limiter: Limiter<DynamoStore>,
-    /// What the limiter counts.
+    pub limiter: Arc<Limiter<DynamoStore>>,
+    /// What is counted.
     pub counters: Arc<Counters>,
+    refresher: Refresher,
 }
 
 impl Function {
@@ -38,32 +38,30 @@ impl Function {
     ///
     /// As [`Function::from_environment`].
     pub async fn start(settings: &Settings) -> Result<Self> {
-        let policy = load(settings)?;
+        let counters = Arc::new(Counters::default());
+        let refresh = RefreshOptions::default().every(settings.policy_refresh);
+        let refresher = Refresher::start(settings.policy.clone(), counters.clone(), refresh).await?;
         let mut connection = Connection::from_environment();
         connection.endpoint_url.clone_from(&settings.endpoint_url);
         let connected = connect(&connection).await?;
-        let counters = Arc::new(Counters::default());
         let store = DynamoStore::new(&connected, &settings.table, Arc::new(SystemClock), counters.clone());
         warm_up(&store).await;
-        let limiter = Limiter::new(store).with_deadline(settings.deadline);
-        Ok(Self { policy: policy.into(), limiter, counters })
+        let limiter = Arc::new(Limiter::new(store).with_deadline(settings.deadline));
+        Ok(Self { limiter, counters, refresher })
     }
 
-    /// The policy that an invocation decides by; called once, at its start. A policy that can change while the function
-    /// runs is looked after here.
+    /// The policy that an invocation decides by; called once, at its start. If the one in force is old enough, a newer one
+    /// is looked for first.
+    pub async fn policy_in_force(&self) -> Arc<Policy> {
+        self.refresher.refresh_if_due().await;
+        self.live().current()
+    }
+
+    /// The policy in force, as it changes.
     #[must_use]
-    pub fn policy_in_force(&self) -> Arc<Policy> {
-        self.policy.current()
+    pub fn live(&self) -> &LivePolicy {
+        self.refresher.live()
     }
-}
-
-fn load(settings: &Settings) -> Result<Policy> {
-    let parsed = Policy::load(&settings.policy)?;
-    let name = settings.policy.display().to_string();
-    for warning in parsed.warnings.iter() {
-        tracing::warn!("{}", warning.render(&name).trim_end());
-    }
-    Ok(parsed.policy)
 }
 
 /// Opens the connection. A table without an answer is not the end: each decision is then made by `on_store_failure`.

@@ -11,7 +11,7 @@
 //!     lambda::main(async |function: Function| {
 //!         let function = &function;
 //!         lambda_runtime::run(lambda_runtime::service_fn(async move |event: lambda_runtime::LambdaEvent<String>| {
-//!             let policy = function.policy_in_force();
+//!             let policy = function.policy_in_force().await;
 //!             Ok::<_, lambda_runtime::Error>(format!("{} has {} limits", event.payload, policy.limits().len()))
 //!         }))
 //!         .await

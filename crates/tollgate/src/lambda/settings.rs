@@ -3,7 +3,8 @@
 //! Invariant: settings are checked whole before anything is opened; a message names the variable and what to give it.
 
 use super::error::{InitError, Result};
-use std::path::{Path, PathBuf};
+use crate::source::PolicySource;
+use std::path::Path;
 use std::time::Duration;
 
 /// What Lambda itself sets ("Defined runtime environment variables"), and without which its runtime panics.
@@ -19,7 +20,8 @@ const SET_BY_LAMBDA: [&str; 4] = [
 /// | variable | value | default |
 /// | --- | --- | --- |
 /// | `TOLLGATE_TABLE` | the DynamoDB table | required |
-/// | `TOLLGATE_POLICY` | the policy file; a relative path starts at the function's root | `tollgate.toml` |
+/// | `TOLLGATE_POLICY` | the policy: a file (a relative path starts at the function's root), `ssm:`, `s3://` or `appconfig://` | `tollgate.toml` |
+/// | `TOLLGATE_POLICY_REFRESH_S` | seconds after which an invocation looks for a newer policy, 1 to 86,400 | 60 |
 /// | `TOLLGATE_DEADLINE_MS` | milliseconds that a decision may take, 1 to 60,000 | 50 |
 /// | `TOLLGATE_ENDPOINT_URL` | another DynamoDB endpoint than the Region's | none |
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +29,10 @@ const SET_BY_LAMBDA: [&str; 4] = [
 pub struct Settings {
     /// The table.
     pub table: String,
-    /// The policy file.
-    pub policy: PathBuf,
+    /// Where the policy is.
+    pub policy: PolicySource,
+    /// The age at which an invocation looks for a newer policy.
+    pub policy_refresh: Duration,
     /// What a decision may take, all its requests and waits included.
     pub deadline: Duration,
     /// Another DynamoDB endpoint than the Region's.
@@ -36,9 +40,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Default deadline of a decision. DynamoDB answers in single-digit milliseconds; what takes ten times as long is
+    /// Default deadline of a decision, milliseconds. DynamoDB answers in single-digit milliseconds; what takes ten times as long is
     /// better decided by `on_store_failure`.
-    pub const DEADLINE: Duration = Duration::from_millis(50);
+    pub const DEADLINE_MS: u64 = 50;
 
     /// Settings of this process.
     ///
@@ -63,10 +67,19 @@ impl Settings {
         let table = table.ok_or(InitError::Missing { name: "TOLLGATE_TABLE", give: "the DynamoDB table's name" })?;
         let policy = value("TOLLGATE_POLICY", &lookup).unwrap_or_else(|| "tollgate.toml".to_owned());
         let root = value("LAMBDA_TASK_ROOT", &lookup).unwrap_or_default();
+        let policy = match policy.parse()? {
+            PolicySource::File(path) => PolicySource::File(Path::new(&root).join(path)),
+            elsewhere => elsewhere,
+        };
+        let whole = |name, most, default| match value(name, &lookup) {
+            None => Ok(default),
+            Some(text) => whole(name, text, most),
+        };
         Ok(Self {
             table,
-            policy: Path::new(&root).join(policy),
-            deadline: value("TOLLGATE_DEADLINE_MS", &lookup).map_or(Ok(Self::DEADLINE), deadline)?,
+            policy,
+            policy_refresh: Duration::from_secs(whole("TOLLGATE_POLICY_REFRESH_S", 86_400, 60)?),
+            deadline: Duration::from_millis(whole("TOLLGATE_DEADLINE_MS", 60_000, Self::DEADLINE_MS)?),
             endpoint_url: value("TOLLGATE_ENDPOINT_URL", &lookup),
         })
     }
@@ -76,14 +89,10 @@ fn value(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Option<String> 
     lookup(name).filter(|value| !value.is_empty())
 }
 
-fn deadline(text: String) -> Result<Duration> {
-    match text.parse() {
-        Ok(ms @ 1..=60_000) => Ok(Duration::from_millis(ms)),
-        _ => {
-            let give = "whole milliseconds from 1 to 60000";
-            Err(InitError::Invalid { name: "TOLLGATE_DEADLINE_MS", value: text, give })
-        }
-    }
+/// A whole number from 1 to `most`.
+fn whole(name: &'static str, text: String, most: u64) -> Result<u64> {
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| InitError::Invalid { name, value: text, give: format!("a whole number from 1 to {most}") })
 }
 
 #[cfg(test)]
@@ -100,7 +109,10 @@ mod tests {
     fn only_the_table_must_be_named() {
         let settings = of(&[("TOLLGATE_TABLE", "limits"), ("LAMBDA_TASK_ROOT", "/var/task")]).unwrap();
         assert_eq!((settings.table.as_str(), settings.deadline), ("limits", Duration::from_millis(50)));
-        assert_eq!((settings.policy, settings.endpoint_url), (PathBuf::from("/var/task/tollgate.toml"), None));
+        assert_eq!(
+            (settings.policy, settings.endpoint_url),
+            (PolicySource::File("/var/task/tollgate.toml".into()), None)
+        );
         for variables in [&[][..], &[("TOLLGATE_TABLE", "")]] {
             assert_eq!(
                 of(variables).unwrap_err().to_string(),
@@ -115,8 +127,10 @@ mod tests {
             let root = ("LAMBDA_TASK_ROOT", "/var/task");
             of(&[("TOLLGATE_TABLE", "t"), root, ("TOLLGATE_POLICY", path)]).unwrap().policy
         };
-        assert_eq!(policy("conf/limits.toml"), PathBuf::from("/var/task/conf/limits.toml"));
-        assert_eq!(policy("/opt/limits.toml"), PathBuf::from("/opt/limits.toml"));
+        let file = |path: &str| PolicySource::File(path.into());
+        assert_eq!(policy("conf/limits.toml"), file("/var/task/conf/limits.toml"));
+        assert_eq!(policy("/opt/limits.toml"), file("/opt/limits.toml"));
+        assert_eq!(policy("ssm:/tollgate/policy"), "ssm:/tollgate/policy".parse().unwrap());
     }
 
     #[test]

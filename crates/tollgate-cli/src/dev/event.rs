@@ -1,0 +1,103 @@
+//! A request as the event that an HTTP API (API Gateway, format 2.0) would hand to a function.
+//!
+//! What the gateway's authorizer would say of the caller comes from the header `x-dev-principal`
+//! (`user=alice,tenant=acme,plan=free,api_key=k1`), and the source address from `x-dev-source-ip`. Invariant: both headers end
+//! here; no function ever sees one, and nothing else that a client sends reaches the request context.
+
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::net::IpAddr;
+use tollgate::Timestamp;
+
+const PRINCIPAL: &str = "x-dev-principal";
+const SOURCE_IP: &str = "x-dev-source-ip";
+
+/// Who vouches for the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Authorizer {
+    /// A JWT authorizer, by the principal header; without the header nobody does.
+    Jwt,
+    /// IAM: the request was signed.
+    Iam,
+}
+
+/// The event of a request; the error says what is wrong with the principal header.
+pub(super) fn event(
+    parts: &Parts,
+    body: &[u8],
+    peer: IpAddr,
+    authorizer: Authorizer,
+    now: Timestamp,
+) -> Result<Value, String> {
+    let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let source_ip = text(SOURCE_IP).map_or_else(|| peer.to_string(), str::to_owned);
+    let mut context = json!({
+        "accountId": "000000000000",
+        "apiId": "dev",
+        "domainName": text("host").unwrap_or("localhost"),
+        "domainPrefix": "dev",
+        "http": {
+            "method": parts.method.as_str(),
+            "path": parts.uri.path(),
+            "protocol": "HTTP/1.1",
+            "sourceIp": source_ip,
+            "userAgent": text("user-agent").unwrap_or_default(),
+        },
+        "requestId": format!("{:016x}", fastrand::u64(..)),
+        "routeKey": "$default",
+        "stage": "$default",
+        "timeEpoch": now.as_millis(),
+    });
+    let vouched = match authorizer {
+        Authorizer::Iam => {
+            Some(json!({ "iam": { "userArn": "arn:aws:iam::000000000000:user/dev", "accessKey": "dev" } }))
+        }
+        Authorizer::Jwt => {
+            text(PRINCIPAL).map(claims).transpose()?.map(|claims| json!({ "jwt": { "claims": claims } }))
+        }
+    };
+    if let (Value::Object(context), Some(vouched)) = (&mut context, vouched) {
+        context.insert("authorizer".to_owned(), vouched);
+    }
+    let (body, is_base64) = match std::str::from_utf8(body) {
+        Ok(text) => (text.to_owned(), false),
+        Err(_) => (STANDARD.encode(body), true),
+    };
+    Ok(json!({
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": parts.uri.path(),
+        "rawQueryString": parts.uri.query().unwrap_or_default(),
+        "headers": headers(&parts.headers),
+        "requestContext": context,
+        "body": body,
+        "isBase64Encoded": is_base64,
+    }))
+}
+
+/// Several lines of one header are joined by commas, as the gateway does; our own headers are left out.
+fn headers(headers: &HeaderMap) -> Map<String, Value> {
+    let mut joined = Map::new();
+    for name in headers.keys().filter(|name| *name != PRINCIPAL && *name != SOURCE_IP) {
+        let lines = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        joined.insert(name.as_str().to_owned(), lines.collect::<Vec<_>>().join(",").into());
+    }
+    joined
+}
+
+/// `user=alice,plan=free` as claims: `user` is the subject, every other name is its own claim.
+fn claims(principal: &str) -> Result<Map<String, Value>, String> {
+    let pairs = principal.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').ok_or_else(|| {
+                format!("{PRINCIPAL}: {pair:?} is not NAME=VALUE; write user=alice,tenant=acme,plan=free,api_key=k1")
+            })?;
+            let name = if name.trim() == "user" { "sub" } else { name.trim() };
+            Ok((name.to_owned(), value.trim().into()))
+        })
+        .collect()
+}

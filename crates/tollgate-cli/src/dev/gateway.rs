@@ -1,0 +1,62 @@
+//! The gateway of `tollgate dev`: each request becomes an event, the real handlers answer, and their answer the response.
+//!
+//! Invariant: nothing is decided here; what a client gets is what the Lambda functions' own code said.
+
+use super::Dev;
+use super::event::{Authorizer, event};
+use super::routes::problem;
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use std::net::IpAddr;
+use tollgate::{Clock, SystemClock};
+
+/// Asks the limiter function, as a caller whose request IAM has authorised.
+pub(super) async fn limiter(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr) -> Response {
+    let event = match event(parts, body, peer, Authorizer::Iam, SystemClock.now()) {
+        Ok(event) => event,
+        Err(message) => return problem(StatusCode::BAD_REQUEST, &message),
+    };
+    let policy = dev.policy.current();
+    match ::limiter::handler::answer(&policy, &dev.limiter, &event.to_string()).await {
+        Ok(answer) => from_answer(&answer),
+        Err(failure) => problem(StatusCode::INTERNAL_SERVER_ERROR, &failure.to_string()),
+    }
+}
+
+/// Asks the sample API.
+pub(super) async fn sample_api(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr) -> Response {
+    let event = match event(parts, body, peer, Authorizer::Jwt, SystemClock.now()) {
+        Ok(event) => event,
+        Err(message) => return problem(StatusCode::BAD_REQUEST, &message),
+    };
+    let failed = |what: &dyn std::fmt::Display| problem(StatusCode::INTERNAL_SERVER_ERROR, &what.to_string());
+    let request = match lambda_http::request::from_str(&event.to_string()) {
+        Ok(request) => request,
+        Err(error) => return failed(&error),
+    };
+    match dev.api.call(request).await {
+        Ok(response) => {
+            let (parts, body) = response.into_parts();
+            Response::from_parts(parts, Body::from(body.to_vec()))
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+/// The response that a function's JSON answer stands for.
+fn from_answer(answer: &Value) -> Response {
+    let status = answer["statusCode"].as_u64().and_then(|status| u16::try_from(status).ok());
+    let status = status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(StatusCode::BAD_GATEWAY);
+    let mut response = (status, answer["body"].as_str().unwrap_or_default().to_owned()).into_response();
+    for (name, value) in answer["headers"].as_object().into_iter().flatten() {
+        let name = HeaderName::try_from(name.as_str());
+        let value = HeaderValue::try_from(value.as_str().unwrap_or_default());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}

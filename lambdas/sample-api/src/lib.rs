@@ -1,0 +1,101 @@
+//! A sample API behind the layer: the routes of the sample policy (`infra/tollgate.toml`) that need no OTP and no step-up.
+//!
+//! The handlers know nothing of limits: who is asking, what it costs and how a refusal is spoken is all the layer's.
+//! Invariant: what is served here is what the policy names; anything else is 404 or 405.
+
+use lambda_http::http::{Method, StatusCode, header};
+use lambda_http::tower::{Layer, ServiceExt};
+use lambda_http::{Body, Error, Request, Response, service_fn};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tollgate::http::{Facts, TollgateLayer};
+use tollgate::lambda::Function;
+use tollgate::{Limiter, LivePolicy, Store};
+
+/// Runs the function until its sandbox ends.
+pub fn main() -> ExitCode {
+    tollgate::lambda::main(serve)
+}
+
+async fn serve(function: Function) -> Result<(), Error> {
+    let api = Api::new(function.live().clone(), Arc::clone(&function.limiter));
+    let (function, api) = (&function, &api);
+    lambda_http::run(service_fn(async move |request: Request| {
+        // Looks for a newer policy if it is time; the layer asks for the one in force.
+        function.policy_in_force().await;
+        api.call(request).await
+    }))
+    .await
+}
+
+/// The handlers behind the layer.
+#[derive(Debug)]
+pub struct Api<S> {
+    layer: TollgateLayer<S>,
+}
+
+impl<S: Store + 'static> Api<S> {
+    /// The API, limited by `policy` on `limiter`.
+    #[must_use]
+    pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>) -> Self {
+        Self { layer: TollgateLayer::new(policy, limiter) }
+    }
+
+    /// Answers one request.
+    ///
+    /// # Errors
+    ///
+    /// A response that cannot be built.
+    pub async fn call(&self, request: Request) -> Result<Response<Body>, Error> {
+        // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
+        Box::pin(self.layer.layer(service_fn(handle)).oneshot(request)).await
+    }
+}
+
+async fn handle(request: Request) -> Result<Response<Body>, Error> {
+    // The path without the stage that API Gateway puts in front of it.
+    let facts = Facts::of(request.extensions());
+    let (method, path) = (request.method(), facts.path().unwrap_or(request.uri().path()));
+    let (status, body) = match (method, path) {
+        (&Method::POST, "/api/orders") => (StatusCode::CREATED, json!({ "status": "accepted" })),
+        (&Method::GET, "/api/partner/items") => (StatusCode::OK, json!({ "items": [] })),
+        (&Method::GET, "/api/search") => (StatusCode::OK, json!({ "results": [] })),
+        (&Method::GET, "/api/export") => (StatusCode::OK, json!({ "export": "ready" })),
+        (&Method::POST, "/webhooks/payments") => (StatusCode::OK, json!({ "received": true })),
+        (&Method::GET, "/healthz") => (StatusCode::OK, json!({ "status": "ok" })),
+        (method, path) => match allowed(path) {
+            Some(allow) if *method == Method::OPTIONS => return preflight(allow),
+            Some(allow) => return refused(allow),
+            None => (StatusCode::NOT_FOUND, json!({ "error": "not_found", "message": "there is nothing here" })),
+        },
+    };
+    respond(status, &body)
+}
+
+/// The method that a path takes.
+fn allowed(path: &str) -> Option<&'static str> {
+    match path {
+        "/api/orders" | "/webhooks/payments" => Some("POST"),
+        "/api/partner/items" | "/api/search" | "/api/export" | "/healthz" => Some("GET"),
+        _ => None,
+    }
+}
+
+/// What a browser asks before it sends a request from another origin.
+fn preflight(allow: &str) -> Result<Response<Body>, Error> {
+    let response = Response::builder().status(StatusCode::NO_CONTENT).header(header::ALLOW, allow);
+    Ok(response.header(header::ACCESS_CONTROL_ALLOW_METHODS, allow).body(Body::Empty)?)
+}
+
+fn refused(allow: &str) -> Result<Response<Body>, Error> {
+    let body = json!({ "error": "method_not_allowed", "message": format!("this path takes {allow}") });
+    let mut response = respond(StatusCode::METHOD_NOT_ALLOWED, &body)?;
+    response.headers_mut().insert(header::ALLOW, allow.parse()?);
+    Ok(response)
+}
+
+fn respond(status: StatusCode, body: &Value) -> Result<Response<Body>, Error> {
+    let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");
+    Ok(response.body(Body::from(body.to_string()))?)
+}
