@@ -6,7 +6,8 @@ use crate::{open, output};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tollgate_policy::{IfMissing, Policy, ResolvedCharge, ResolvedKey, RouteMatch};
+use std::net::IpAddr;
+use tollgate_policy::{IfMissing, Network, Policy, ResolvedCharge, ResolvedKey, RouteMatch};
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
@@ -71,7 +72,7 @@ fn explain(policy: &Policy, args: &ExplainArgs) -> Result<Explanation> {
 }
 
 fn charges(policy: &Policy, found: &RouteMatch<'_>, args: &ExplainArgs, plan: Option<&str>) -> Result<Vec<Charge>> {
-    let given = dimensions(args)?;
+    let given = dimensions(policy, args)?;
     let input = |e: tollgate_policy::Error| CliError::Input(e.to_string());
     let lookup = |dimension: &str| given.get(dimension).cloned();
     let resolution = policy.resolve(found.route.charges(), lookup, plan, IfMissing::LeaveOut).map_err(input)?;
@@ -97,7 +98,8 @@ fn told(policy: &Policy, charge: &ResolvedCharge, plan: Option<&str>) -> tollgat
     })
 }
 
-fn dimensions(args: &ExplainArgs) -> Result<BTreeMap<String, String>> {
+/// What the command line says of the caller, as the policy's identity mapping would find it.
+fn dimensions(policy: &Policy, args: &ExplainArgs) -> Result<BTreeMap<String, String>> {
     let named = [
         ("user", &args.user),
         ("tenant", &args.tenant),
@@ -111,7 +113,18 @@ fn dimensions(args: &ExplainArgs) -> Result<BTreeMap<String, String>> {
         let split = pair.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
         let (name, value) =
             split.ok_or_else(|| CliError::Input(format!("--dimension {pair:?} must be NAME=VALUE, like order=42")))?;
+        if policy.identity().source(name).is_none() {
+            let known: Vec<_> = policy.identity().dimensions().map(|(name, _)| name).collect();
+            let known = known.join(", ");
+            return Err(CliError::Input(format!("--dimension {pair:?}: the policy declares {known}, and no {name:?}")));
+        }
         all.insert(name.to_owned(), value.to_owned());
+    }
+    if let Some(address) = all.get_mut("client_ip") {
+        let parsed = address.parse::<IpAddr>();
+        let parsed =
+            parsed.map_err(|_| CliError::Input(format!("{address:?} is not an IP address; write 192.0.2.1")))?;
+        *address = Network::of(parsed, policy.identity().client_ip().ipv6_prefix).to_string();
     }
     Ok(all)
 }

@@ -48,7 +48,12 @@ impl<S: Store> Gate<S> {
         let policy = self.policy.current();
         let facts = Facts::of(&parts.extensions);
         let path = facts.path().unwrap_or(parts.uri.path());
-        let Some(matched) = policy.route(parts.method.as_str(), path) else { return Verdict::Unlimited };
+        let mut matched = policy.route(parts.method.as_str(), path);
+        // Frameworks answer HEAD with the handler of GET, so it costs the same unless the policy says otherwise.
+        if parts.method == Method::HEAD && policy.exemption("HEAD", path).is_none() {
+            matched = matched.or_else(|| policy.route("GET", path));
+        }
+        let Some(matched) = matched else { return Verdict::Unlimited };
         let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
         match self.decide(&Asked { policy: &policy, matched: &matched, parts, facts: &facts }).await {
             Ok(decided) if decided.decision.is_allowed() => {

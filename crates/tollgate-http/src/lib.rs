@@ -48,7 +48,7 @@
 //! | denied | 429 | `rate_limited` | whole seconds, rounded up, at least 1 |
 //! | the cost never fits | 403, since waiting does not help and 429 asks to come back | `cost_never_fits` | none |
 //! | the limiter could not decide, and the policy is closed | 503 | `limiter_unavailable` | 1 |
-//! | the limiter could not decide, and the policy is open | the handler's | | |
+//! | the store is gone, and the policy is open (contention is no outage: 503) | the handler's | | |
 //!
 //! Denials and the responses of admitted requests carry `RateLimit-Policy` and `RateLimit` for all limits of the route
 //! that are not hidden. Where a hidden limit has the longest wait, the answer says only how long.

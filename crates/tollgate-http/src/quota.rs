@@ -32,14 +32,21 @@ impl<'a> Quota<'a> {
         self.decision.limit.as_str()
     }
 
-    /// Tokens and period: as declared, or as decided under, where another revision or plan was found on the key.
+    /// Tokens and period: as declared; where another revision or plan was found on the key, its figures over the declared
+    /// period if they come out whole (10 an hour and not 1 in 6 minutes), else in lowest terms.
     fn rate(&self) -> (u64, Duration) {
         let figures = self.limit.figures(self.plan);
         let decided = self.decision.terms.bucket;
         if figures.bucket() == decided {
-            (figures.n(), figures.period())
-        } else {
-            (decided.n(), Duration::from_nanos(decided.period()))
+            return (figures.n(), figures.period());
+        }
+        let declared = figures.period().as_nanos();
+        let tokens = u128::from(decided.n()) * declared;
+        let period = u128::from(decided.period());
+        let whole = tokens.is_multiple_of(period).then(|| tokens / period);
+        match whole.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0) {
+            Some(n) => (n, figures.period()),
+            None => (decided.n(), Duration::from_nanos(decided.period())),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Invariant: an answer with status 200 is a decision; bad input is 400 and charges nothing; a limiter that cannot
 //! decide is 503, never 429. Nothing here knows HTTP beyond the number of a status.
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -47,7 +48,8 @@ struct Answer<'a> {
 }
 
 /// Decides what `body` asks for: an object for one limit, an array for one all-or-nothing decision on several limits of
-/// one key, answered in the same order.
+/// one key, answered in the same order. Each answer's `allowed` is that of the whole decision; the limits in the way are those
+/// with `retry_after_ms` above 0 or `never_fits`.
 pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]) -> Reply {
     let (requests, is_array) = match parse(body) {
         Ok(parsed) => parsed,
@@ -61,7 +63,8 @@ pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]
         Ok(decision) => ordered(&requests, &decision),
         Err(error) if error.is_outage() && policy.store_failure(None, names(&charges)) == StoreFailure::Open => {
             tracing::warn!(%error, "the store gave no answer; the limit lets calls pass");
-            charges.charges().iter().map(unanswered).collect()
+            let allowed = charges.charges().iter().all(|charge| !never_fits(charge));
+            charges.charges().iter().map(|charge| unanswered(charge, allowed)).collect()
         }
         Err(error) => return unavailable(&error),
     };
@@ -75,14 +78,39 @@ fn parse(body: &[u8]) -> Result<(Vec<Request>, bool), String> {
     let parsed =
         if is_array { serde_json::from_slice(body) } else { serde_json::from_slice(body).map(|one| vec![one]) };
     let shape = r#"write {"limit":"orders","key":{"user":"alice"},"plan":"free","cost":1}"#;
-    let requests: Vec<Request> = parsed.map_err(|e| match e.classify() {
+    let requests: Vec<Object> = parsed.map_err(|e| match e.classify() {
+        // serde's word for a value of the wrong type quotes the value, which may be personal; this text is logged.
+        serde_json::error::Category::Data if e.to_string().starts_with("invalid") => {
+            format!("a value at line {} column {} has the wrong type; {shape}", e.line(), e.column())
+        }
         serde_json::error::Category::Data => format!("{e}; {shape}"),
         _ => format!("the body is not JSON: {e}"),
     })?;
     if requests.is_empty() {
         return Err("the array is empty; name at least one limit".to_owned());
     }
-    Ok((requests, is_array))
+    Ok((requests.into_iter().map(|Object(request)| request).collect(), is_array))
+}
+
+/// A request as an object; serde would take its fields from an array, too.
+struct Object(Request);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object, A::Error> {
+                Request::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
 }
 
 /// An object as pairs, duplicates included: the policy says what is wrong with those.
@@ -142,7 +170,8 @@ fn answer(limit: &LimitDecision, decision: &Decision) -> Value {
     let never_fits = limit.outcome == Outcome::NeverFits;
     let wait = limit.retry_after.unwrap_or_default();
     json!(Answer {
-        allowed: limit.outcome == Outcome::Allowed,
+        // Of the decision, not of this limit: whoever reads one answer of an array must not take a refusal for a permission.
+        allowed: decision.is_allowed(),
         limit: limit.limit.as_str(),
         never_fits,
         remaining: Some(limit.remaining),
@@ -152,12 +181,11 @@ fn answer(limit: &LimitDecision, decision: &Decision) -> Value {
     })
 }
 
-/// The answer of a limit that lets calls pass while the store is gone: what is left is not known. A cost above the burst
-/// does not fit, store or not.
-fn unanswered(charge: &Charge) -> Value {
-    let never_fits = charge.cost > charge.terms.bucket.burst();
+/// The answer of a limit that lets calls pass while the store is gone: what is left is not known.
+fn unanswered(charge: &Charge, allowed: bool) -> Value {
+    let never_fits = never_fits(charge);
     json!(Answer {
-        allowed: !never_fits,
+        allowed,
         limit: charge.limit.as_str(),
         never_fits,
         remaining: None,
@@ -167,11 +195,18 @@ fn unanswered(charge: &Charge) -> Value {
     })
 }
 
+/// A cost above the burst does not fit, store or not.
+fn never_fits(charge: &Charge) -> bool {
+    charge.cost > charge.terms.bucket.burst()
+}
+
 fn bad_request(message: &str) -> Reply {
     Reply { status: 400, body: json!({ "error": "bad_request", "message": message }) }
 }
 
 fn unavailable(error: &tollgate_dynamodb::Error) -> Reply {
     tracing::warn!(%error, "the store gave no answer; the limit is closed");
-    Reply { status: 503, body: json!({ "error": "limiter_unavailable", "message": error.to_string() }) }
+    // What the store said is for the log: it names endpoint, table and role.
+    let message = "the limiter cannot decide now; this says nothing about the caller's limit; try again";
+    Reply { status: 503, body: json!({ "error": "limiter_unavailable", "message": message }) }
 }

@@ -1,7 +1,7 @@
 //! The limiter as a Lambda function: decisions for callers in any language, over HTTP with IAM or by direct invocation.
 //!
 //! `POST /v1/decisions` from API Gateway (REST and HTTP APIs) or a function URL, or the same JSON as the event of a
-//! direct invocation. Invariants: an HTTP event that AWS has not authorised by IAM is refused, whatever a template
+//! direct invocation. Invariants: an HTTP event (proxy integration) that AWS has not authorised by IAM is refused, whatever a template
 //! says; no event, however malformed, ends the process; what a decision is stays in [`tollgate::decisions`].
 //!
 //! # Layout

@@ -36,7 +36,7 @@ async fn bad_input_is_a_bad_request_and_the_next_one_is_decided() {
         (json!({ "limit": "nothing", "key": key }), "unknown limit"),
         (json!({ "limit": "orders", "key": key, "cost": -5 }), "whole number from 0"),
         (json!({ "limit": "orders", "key": { "user": "k".repeat(70_000) } }), "at most 65536"),
-        (deep, "expected"),
+        (deep, "wrong type"),
     ];
     for (event, says) in cases {
         let (kind, message) = limiter.invoke(&event).await.unwrap_err();

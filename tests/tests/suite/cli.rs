@@ -109,6 +109,18 @@ fn explain_names_route_limits_keys_and_figures() {
         (&search["charges"][0]["key"], &search["charges"][0]["cost"]),
         (&"client_ip:192.0.2.7".into(), &5.into())
     );
+    let network = json(&explain(&["--method", "GET", "--path", "/api/search", "--client-ip", "2001:db8::7", "--json"]));
+    assert_eq!(
+        network["charges"][0]["key"], "client_ip:2001%3Adb8%3A%3A/64",
+        "the key that replay and the layer count"
+    );
+    for bad in [["--client-ip", "here"], ["--dimension", "nodim=x"], ["--dimension", "x"]] {
+        one_line(
+            &explain(&[&["--method", "GET", "--path", "/api/search"][..], &bad].concat()),
+            1,
+            bad[1].split('=').next().unwrap(),
+        );
+    }
     let missing = stdout(&explain(&["--method", "GET", "--path", "/api/search"]));
     assert!(missing.contains("`user ?? client_ip` has no value"), "{missing}");
     assert!(stdout(&explain(&["--method", "GET", "--path", "/healthz"])).contains("exempt"));

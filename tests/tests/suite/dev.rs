@@ -39,11 +39,9 @@ impl Dev {
     fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, Value) {
         let mut stream = TcpStream::connect(&self.addr).unwrap();
         let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
-        )
-        .unwrap();
+        let host = if headers.starts_with("host:") { "" } else { "host: x\r\n" };
+        let head = format!("{method} {path} HTTP/1.1\r\n{host}connection: close\r\n{headers}content-length: {length}");
+        write!(stream, "{head}\r\n\r\n{body}").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -137,6 +135,9 @@ fn what_is_never_counted_is_not_and_partners_have_buckets_of_their_own() {
     let search = |ip: &str| dev.ask_with("GET", "/api/search", &format!("x-dev-source-ip: {ip}\r\n"), "").0;
     let passed = (0..25).filter(|i| search(&format!("2001:db8::{i:x}")) == 200).count();
     assert_eq!((passed, search("2001:db8:0:1::1")), (20, 200), "100 units at 5 each for one /64, and another /64");
+    for header in ["host: a b", "host: [::1", "x-forwarded-proto: ht tp", "x-forwarded-proto:"] {
+        assert_eq!(dev.ask_with("GET", "/api/search", &format!("{header}\r\n"), "").0, 400, "{header}");
+    }
     let (status, _, body) = dev.ask_with("GET", "/api/search", "x-dev-principal: alice\r\n", "");
     assert!(status == 400 && body["message"].as_str().unwrap().contains("NAME=VALUE"), "{body}");
 }
@@ -186,7 +187,8 @@ fn an_array_is_one_all_or_nothing_decision() {
     let (status, answers) = dev.decide(&both(60));
     assert_eq!((status, &answers[0]["remaining"], &answers[1]["remaining"]), (200, &49.into(), &40.into()));
     let (_, answers) = dev.decide(&both(60));
-    assert_eq!((&answers[0]["allowed"], &answers[0]["remaining"]), (&true.into(), &49.into()), "charged nowhere");
+    assert_eq!((&answers[0]["allowed"], &answers[0]["retry_after_ms"]), (&false.into(), &0.into()), "not in the way");
+    assert_eq!(answers[0]["remaining"], 49, "charged nowhere");
     assert_eq!((&answers[1]["allowed"], &answers[1]["retry_after_ms"]), (&false.into(), &2000.into()));
 }
 
@@ -210,6 +212,8 @@ fn bad_input_is_400_and_says_what_to_write() {
         (json!([order("a"), order("a")]), "twice"),
         (json!([order("a"), order("b")]), "several keys"),
         (json!(7), "write {"),
+        (json!([["orders", { "user": "alice" }, "free", 1]]), "wrong type"),
+        (json!({ "limit": "orders", "key": "alice@example.org" }), "has the wrong type"),
     ];
     let before = dev.stats();
     for (body, says) in cases {

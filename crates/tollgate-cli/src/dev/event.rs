@@ -2,15 +2,17 @@
 //!
 //! What the gateway's authorizer would say of the caller comes from the header `x-dev-principal`
 //! (`user=alice,tenant=acme,plan=free,api_key=k1`), and the source address from `x-dev-source-ip`. Invariant: both headers end
-//! here; no function ever sees one, and nothing else that a client sends reaches the request context.
+//! here; no function ever sees one, and nothing else that a client sends tells who it is.
 
 use axum::http::HeaderMap;
+use axum::http::Uri;
 use axum::http::request::Parts;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 use tollgate::Timestamp;
+use url::Url;
 
 const PRINCIPAL: &str = "x-dev-principal";
 const SOURCE_IP: &str = "x-dev-source-ip";
@@ -24,7 +26,7 @@ pub(super) enum Authorizer {
     Iam,
 }
 
-/// The event of a request; the error says what is wrong with the principal header.
+/// The event of a request; the error says what is wrong with its headers.
 pub(super) fn event(
     parts: &Parts,
     body: &[u8],
@@ -33,6 +35,13 @@ pub(super) fn event(
     now: Timestamp,
 ) -> Result<Value, String> {
     let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let headers = headers(&parts.headers);
+    if !has_an_address(&headers, parts) {
+        return Err("host and x-forwarded-proto do not make an address; a gateway would refuse them".to_owned());
+    }
+    if parts.headers.get(PRINCIPAL).is_some_and(|value| value.to_str().is_err()) {
+        return Err(format!("{PRINCIPAL} must be ASCII"));
+    }
     let source_ip = text(SOURCE_IP).map_or_else(|| peer.to_string(), str::to_owned);
     let mut context = json!({
         "accountId": "000000000000",
@@ -71,11 +80,19 @@ pub(super) fn event(
         "routeKey": "$default",
         "rawPath": parts.uri.path(),
         "rawQueryString": parts.uri.query().unwrap_or_default(),
-        "headers": headers(&parts.headers),
+        "headers": headers,
         "requestContext": context,
         "body": body,
         "isBase64Encoded": is_base64,
     }))
+}
+
+/// Whether the request's own address can be built, as `lambda_http` does without a doubt.
+fn has_an_address(headers: &Map<String, Value>, parts: &Parts) -> bool {
+    let text = |name: &str| headers.get(name).and_then(Value::as_str);
+    let (scheme, host) = (text("x-forwarded-proto").unwrap_or("https"), text("host").unwrap_or("localhost"));
+    let address = Url::parse(&format!("{scheme}://{host}{}", parts.uri.path()));
+    address.is_ok_and(|address| address.as_str().parse::<Uri>().is_ok())
 }
 
 /// Several lines of one header are joined by commas, as the gateway does; our own headers are left out.

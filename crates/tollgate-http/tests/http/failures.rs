@@ -5,18 +5,22 @@ use serde_json::json;
 use std::time::Duration;
 use tollgate_dynamodb::Error;
 
-const FAILURES: [Failure; 6] = [
+/// The store is gone.
+const OUTAGES: [Failure; 5] = [
     || Error::Ambiguous("secret-endpoint timed out".to_owned()),
     || Error::Unreachable { endpoint: "http://secret-endpoint".to_owned(), cause: "refused".to_owned() },
     || Error::Deadline(Duration::from_millis(50)),
     || Error::TableMissing { table: "secret-table".to_owned(), endpoint: "http://secret-endpoint".to_owned() },
     || Error::AccessDenied { action: "dynamodb:UpdateItem", message: "secret-role".to_owned() },
-    || Error::Contended(8),
 ];
+
+/// The store is there; contention and bad requests must not become a way past the limit.
+const OTHERS: [Failure; 2] =
+    [|| Error::Contended(16), || Error::Refused { action: "dynamodb:UpdateItem", message: "secret-schema".to_owned() }];
 
 #[tokio::test]
 async fn a_closed_route_is_503_with_nothing_of_the_store_in_it() {
-    for failure in FAILURES {
+    for failure in OUTAGES.into_iter().chain(OTHERS) {
         let app = App::new(SAMPLE);
         app.fail_with(failure);
         let failed = app.ask("GET", "/api/export", "alice", &[]).await;
@@ -32,11 +36,30 @@ async fn a_closed_route_is_503_with_nothing_of_the_store_in_it() {
 
 #[tokio::test]
 async fn an_open_route_passes_without_figures() {
-    for failure in FAILURES {
+    for failure in OUTAGES {
         let app = App::new(SAMPLE);
         app.fail_with(failure);
         let passed = app.ask("POST", "/api/orders", "alice", &[]).await;
         assert_eq!((passed.status, passed.text.as_str()), (201, "decided: true"));
         assert_eq!((passed.header("ratelimit"), passed.header("ratelimit-policy")), (None, None));
     }
+}
+
+#[tokio::test]
+async fn what_is_no_outage_is_503_on_an_open_route_too() {
+    for failure in OTHERS {
+        let app = App::new(SAMPLE);
+        app.fail_with(failure);
+        assert_eq!(app.ask("POST", "/api/orders", "alice", &[]).await.status, 503);
+    }
+}
+
+#[tokio::test]
+async fn a_head_request_costs_what_its_get_costs() {
+    let app = App::new(SAMPLE);
+    for _ in 0..20 {
+        assert_eq!(app.ask("HEAD", "/api/search", "alice", &[]).await.status, 201);
+    }
+    assert_eq!(app.ask("HEAD", "/api/search", "alice", &[]).await.status, 429, "100 units at 5 each");
+    assert_eq!(app.ask("HEAD", "/healthz", "alice", &[]).await.header("ratelimit"), None);
 }
