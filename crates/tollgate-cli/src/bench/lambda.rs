@@ -117,7 +117,12 @@ fn hello_event() -> Value {
 
 async fn start(program: &Program, endpoint: &str, root: &Path) -> Result<Start> {
     // Lambda's own deadline would do, but a slow machine should not turn a cold start into a store failure.
-    let variables = [("TOLLGATE_TABLE", TABLE), ("TOLLGATE_ENDPOINT_URL", endpoint), ("TOLLGATE_DEADLINE_MS", "60000")];
+    let variables = [
+        ("TOLLGATE_TABLE", TABLE),
+        ("TOLLGATE_ENDPOINT_URL", endpoint),
+        ("TOLLGATE_DEADLINE_MS", "60000"),
+        ("RUST_LOG", "warn"),
+    ];
     let mut sandbox = Sandbox::start(&program.path, &variables, root).await?;
     ask(program, &mut sandbox).await?;
     let cold = sandbox.spawned().elapsed();
