@@ -3,9 +3,12 @@
 //! The handlers know nothing of limits: who is asking, what it costs and how a refusal is spoken is all the layer's.
 //! Invariant: what is served here is what the policy names; anything else is 404 or 405.
 
+mod event;
+
 use lambda_http::http::{Method, StatusCode, header};
+use lambda_http::request::LambdaRequest;
 use lambda_http::tower::{Layer, ServiceExt};
-use lambda_http::{Body, Error, Request, Response, service_fn};
+use lambda_http::{Adapter, Body, Error, LambdaEvent, Request, Response, service_fn};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,12 +24,17 @@ pub fn main() -> ExitCode {
 async fn serve(function: Function) -> Result<(), Error> {
     let api = Api::new(function.live().clone(), Arc::clone(&function.limiter));
     let (function, api) = (&function, &api);
-    lambda_http::run(service_fn(async move |request: Request| {
+    let answer = move |request: Request| async move {
         // Looks for a newer policy if it is time; the layer asks for the one in force.
         function.policy_in_force().await;
         api.call(request).await
-    }))
-    .await
+    };
+    // As `lambda_http::run`, but for what the event may hold.
+    let handle = move |event: LambdaEvent<Value>| async move {
+        let request: LambdaRequest = serde_json::from_value(event::addressable(event.payload))?;
+        Adapter::from(service_fn(answer)).oneshot(LambdaEvent::new(request, event.context)).await
+    };
+    lambda_http::lambda_runtime::run(service_fn(handle)).await
 }
 
 /// The handlers behind the layer.

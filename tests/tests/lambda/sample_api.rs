@@ -106,3 +106,29 @@ async fn what_is_no_request_of_the_api_is_answered_all_the_same() {
         );
     }
 }
+
+/// What a load balancer passes on of a client's own making: `lambda_http` would panic at it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_scheme_or_query_that_makes_no_address_is_no_error() {
+    let mut api = api().await;
+    for (name, value) in [
+        ("host", "a b"),
+        ("host", "[::1"),
+        ("host", "x:99999999"),
+        ("host", "<>"),
+        ("x-forwarded-proto", "ht tp"),
+        ("x-forwarded-proto", ""),
+    ] {
+        let mut balanced = load_balancer("GET", "/healthz", "");
+        balanced["headers"][name] = value.into();
+        assert_eq!(api.respond(&balanced).await.status, 200, "{name}: {value}");
+        let mut event = unsigned(Sender::FunctionUrl, "GET", "/healthz", "");
+        event["headers"][name] = value.into();
+        assert_eq!(api.respond(&event).await.status, 200, "{name}: {value}");
+    }
+    for query in ["a b", "a=\0", "q=|^{}[]", "#", "\"<>"] {
+        let mut event = unsigned(Sender::HttpApi, "GET", "/healthz", "");
+        event["rawQueryString"] = query.into();
+        assert_eq!(api.respond(&event).await.status, 200, "{query}");
+    }
+}
