@@ -259,36 +259,30 @@ pub enum TableCommand {
         /// Turn deletion protection on
         #[arg(long)]
         deletion_protection: bool,
-        /// Policy
+        /// On what
         #[command(flatten)]
-        policy: MaybePolicy,
-        /// Table
-        #[command(flatten)]
-        target: Target,
-        /// Output
-        #[command(flatten)]
-        json: Json,
+        on: Operated,
     },
     /// Check the table and say for each thing that is wrong how to mend it; exit code 1 if decisions would go wrong
     Describe {
-        /// Policy
+        /// On what
         #[command(flatten)]
-        policy: MaybePolicy,
-        /// Table
-        #[command(flatten)]
-        target: Target,
-        /// Output
-        #[command(flatten)]
-        json: Json,
+        on: Operated,
     },
 }
 
-/// A policy that a command can do without.
+/// What an operator's command works on, and how it answers.
 #[derive(Debug, Clone, Args)]
-pub struct MaybePolicy {
+pub struct Operated {
     /// Policy file, to check names against
     #[arg(long, value_name = "FILE", env = "TOLLGATE_POLICY")]
     pub policy: Option<PathBuf>,
+    /// Table
+    #[command(flatten)]
+    pub target: Target,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
 }
 
 /// `tollgate inspect`
@@ -296,15 +290,9 @@ pub struct MaybePolicy {
 pub struct KeyArgs {
     /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped)
     pub key: String,
-    /// Policy
+    /// On what
     #[command(flatten)]
-    pub policy: MaybePolicy,
-    /// Table
-    #[command(flatten)]
-    pub target: Target,
-    /// Output
-    #[command(flatten)]
-    pub json: Json,
+    pub on: Operated,
 }
 
 /// `tollgate reset`

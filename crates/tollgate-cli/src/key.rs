@@ -42,16 +42,16 @@ struct Limit {
 pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
     let key: Key = args.key.parse()?;
     declares(&args, None)?;
-    let store = open::target(&args.target).await?;
+    let store = open::target(&args.on.target).await?;
     let inspected = view(&key, admin::inspect(&store, &key).await?);
-    output::result(args.json, &inspected, || text(&inspected))
+    output::result(args.on.json, &inspected, || text(&inspected))
 }
 
 pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
     let key: Key = args.key.key.parse()?;
     let only = args.limit.as_deref().map(LimitName::new).transpose()?;
     let is_declared = declares(&args.key, only.as_ref())?;
-    let store = open::target(&args.key.target).await?;
+    let store = open::target(&args.key.on.target).await?;
     if let (Some(only), false) = (&only, is_declared) {
         let known = store.read(&key, &[]).await?.unwrap_or_default().buckets;
         if !known.contains_key(only) {
@@ -63,7 +63,7 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
     let limits = admin::reset(&store, &key, only.as_ref()).await?;
     let names: Vec<_> = limits.iter().map(LimitName::as_str).collect();
     let value = serde_json::json!({ "key": key.to_string(), "reset": names });
-    output::result(args.key.json, &value, || match names.as_slice() {
+    output::result(args.key.on.json, &value, || match names.as_slice() {
         [] => format!("{key}: nothing to reset, every bucket is full"),
         names => format!("{key}: filled {}", names.join(", ")),
     })
@@ -71,7 +71,7 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
 
 /// Whether the policy, if one is given, declares the limit; it is an error if it declares others only.
 fn declares(args: &KeyArgs, limit: Option<&LimitName>) -> Result<bool> {
-    let Some(path) = &args.policy.policy else { return Ok(false) };
+    let Some(path) = &args.on.policy else { return Ok(false) };
     let policy = open::policy(path)?;
     let Some(limit) = limit else { return Ok(false) };
     policy.limit(limit.as_str()).map_err(|e| CliError::Input(e.to_string()))?;

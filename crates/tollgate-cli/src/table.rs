@@ -1,28 +1,32 @@
 //! `tollgate table create|describe`.
 
-use crate::args::{TableArgs, TableCommand};
+use crate::args::{Operated, TableArgs, TableCommand};
 use crate::error::{CliError, Result};
 use crate::{open, output};
+use tollgate_dynamodb::connect::Connected;
 use tollgate_dynamodb::table::{CreateOptions, Finding, create, describe};
 
 pub(crate) async fn run(args: TableArgs) -> Result<()> {
     match args.command {
-        TableCommand::Create { point_in_time_recovery, deletion_protection, policy, target, json } => {
-            policy.policy.as_deref().map(open::policy).transpose()?;
-            let connected = open::connection(&target).await?;
+        TableCommand::Create { point_in_time_recovery, deletion_protection, on } => {
+            let (connected, table) = (reached(&on).await?, &on.target.table);
             let options = CreateOptions { without_ttl: false, point_in_time_recovery, deletion_protection };
-            create(&connected, &target.table, options).await?;
-            let value = serde_json::json!({ "table": target.table, "created": true });
-            output::result(json, &value, || format!("table {} is ready at {}", target.table, connected.endpoint()))
+            create(&connected, table, options).await?;
+            let value = serde_json::json!({ "table": table, "created": true });
+            output::result(on.json, &value, || format!("table {table} is ready at {}", connected.endpoint()))
         }
-        TableCommand::Describe { policy, target, json } => {
-            policy.policy.as_deref().map(open::policy).transpose()?;
-            let connected = open::connection(&target).await?;
-            let findings = describe(&connected, &target.table).await?;
-            output::result(json, &findings, || text(&findings))?;
-            check(&findings, &target.table)
+        TableCommand::Describe { on } => {
+            let findings = describe(&reached(&on).await?, &on.target.table).await?;
+            output::result(on.json, &findings, || text(&findings))?;
+            check(&findings, &on.target.table)
         }
     }
+}
+
+/// The connection; a policy that is given has to be a good one.
+async fn reached(on: &Operated) -> Result<Connected> {
+    on.policy.as_deref().map(open::policy).transpose()?;
+    open::connection(&on.target).await
 }
 
 fn text(findings: &[Finding]) -> String {

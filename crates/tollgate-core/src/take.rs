@@ -67,6 +67,9 @@ struct View<'a> {
     tat: Option<Ticks>,
     /// The instant that `tat` was reckoned at, if it was moved.
     reckoned_at: Timestamp,
+    standing: Standing,
+    /// The stored bucket lay further in the future than agreeing clocks can leave it.
+    pulled: bool,
     /// The stored bucket is under other terms or was pulled back: it must be rewritten, even if the answer is a denial.
     moved: bool,
 }
@@ -148,7 +151,7 @@ impl Take {
     fn conclude(&mut self, item: Option<&Item>, moment: Moment) -> Step {
         self.now = moment.now;
         let views = self.views(item, moment);
-        let notices: Vec<_> = views.iter().flat_map(|v| v.notices(moment)).collect();
+        let notices: Vec<_> = views.iter().flat_map(View::notices).collect();
         let verdicts: Vec<_> = views.iter().map(|v| v.verdict(moment.now)).collect();
         let denied = verdicts.iter().any(|v| matches!(v, Some(Verdict::Denied { .. } | Verdict::NeverFits)));
         let charging = !denied && verdicts.iter().any(Option::is_some);
@@ -205,7 +208,8 @@ impl<'a> View<'a> {
     fn new(charge: &'a Charge, found: Option<&'a Bucket>, moment: Moment) -> Self {
         let Some(bucket) = found else {
             let terms = charge.terms.clone();
-            return Self { charge, found, terms, tat: None, reckoned_at: moment.now, moved: false };
+            let (standing, reckoned_at) = (Standing::Same, moment.now);
+            return Self { charge, found, terms, tat: None, reckoned_at, standing, pulled: false, moved: false };
         };
         let pulled = moment.clock_agrees && bucket.tat > bucket.furthest_plausible(moment.now);
         let tat = if pulled { bucket.emptied_at(moment.now) } else { bucket.tat };
@@ -215,15 +219,15 @@ impl<'a> View<'a> {
             // Never before the last such reckoning: see `BusyPeriod::since`.
             moment.now.max(bucket.busy_period.since)
         };
-        match charge.terms.standing(&bucket.terms) {
-            Standing::Same | Standing::CallerIsOlder => {
-                Self { charge, found, terms: bucket.terms.clone(), tat: Some(tat), reckoned_at, moved: pulled }
-            }
+        let standing = charge.terms.standing(&bucket.terms);
+        let (terms, tat, moved) = match standing {
+            Standing::Same | Standing::CallerIsOlder => (bucket.terms.clone(), tat, pulled),
             Standing::CallerIsNewer | Standing::OtherPlan | Standing::RevisionConflict => {
                 let tat = charge.terms.carry(&bucket.terms, tat, reckoned_at, charge.on_change);
-                Self { charge, found, terms: charge.terms.clone(), tat: Some(tat), reckoned_at, moved: true }
+                (charge.terms.clone(), tat, true)
             }
-        }
+        };
+        Self { charge, found, terms, tat: Some(tat), reckoned_at, standing, pulled, moved }
     }
 
     /// What the arithmetic says; `None` for a cost of 0, which only observes.
@@ -264,12 +268,10 @@ impl<'a> View<'a> {
         bucket.horizon_secs().max(bucket.horizon_of(debt))
     }
 
-    fn notices(&self, moment: Moment) -> impl Iterator<Item = Notice> {
+    fn notices(&self) -> impl Iterator<Item = Notice> {
         let limit = &self.charge.limit;
-        let conflict = self.found.is_some_and(|b| self.charge.terms.standing(&b.terms) == Standing::RevisionConflict);
-        let pulled = moment.clock_agrees && self.found.is_some_and(|b| b.tat > b.furthest_plausible(moment.now));
-        let conflict = conflict.then(|| Notice::RevisionConflict(limit.clone()));
-        conflict.into_iter().chain(pulled.then(|| Notice::PulledBack(limit.clone())))
+        let conflict = (self.standing == Standing::RevisionConflict).then(|| Notice::RevisionConflict(limit.clone()));
+        conflict.into_iter().chain(self.pulled.then(|| Notice::PulledBack(limit.clone())))
     }
 
     fn decide(&self, verdict: Option<Verdict>, now: Timestamp) -> LimitDecision {

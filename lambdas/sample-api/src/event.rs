@@ -11,9 +11,9 @@ const HOST: &str = "host";
 const SCHEME: &str = "x-forwarded-proto";
 
 /// The event, without a host and scheme that make no address, and with a query that a URI can carry.
-pub(crate) fn addressable(mut event: Value) -> Value {
+pub fn addressable(mut event: Value) -> Value {
     let Some(fields) = event.as_object_mut() else { return event };
-    if !has_an_address(fields) {
+    if !has_an_address(fields, "/") {
         for headers in ["headers", "multiValueHeaders"] {
             if let Some(Value::Object(headers)) = fields.get_mut(headers) {
                 headers.retain(|name, _| !is(name, HOST) && !is(name, SCHEME));
@@ -30,11 +30,12 @@ fn is(name: &str, wanted: &str) -> bool {
     name.eq_ignore_ascii_case(wanted)
 }
 
-fn has_an_address(event: &Map<String, Value>) -> bool {
+/// Whether the address of a request for `path` can be built from the event's host and scheme, as `lambda_http` does.
+pub fn has_an_address(event: &Map<String, Value>, path: &str) -> bool {
     let (hosts, schemes) = (given(event, HOST, "localhost"), given(event, SCHEME, "https"));
     hosts.iter().all(|host| {
         schemes.iter().all(|scheme| {
-            let address = Url::parse(&format!("{scheme}://{host}/"));
+            let address = Url::parse(&format!("{scheme}://{host}{path}"));
             address.is_ok_and(|address| address.as_str().parse::<Uri>().is_ok())
         })
     })

@@ -3,7 +3,7 @@
 //! The handlers know nothing of limits: who is asking, what it costs and how a refusal is spoken is all the layer's.
 //! Invariant: what is served here is what the policy names; anything else is 404 or 405.
 
-mod event;
+pub mod event;
 
 use lambda_http::http::{Method, StatusCode, header};
 use lambda_http::request::LambdaRequest;
@@ -55,7 +55,10 @@ impl<S: Store + 'static> Api<S> {
     /// # Errors
     ///
     /// A response that cannot be built.
-    pub async fn call(&self, request: Request) -> Result<Response<Body>, Error> {
+    pub async fn call(&self, mut request: Request) -> Result<Response<Body>, Error> {
+        // Read once, for the layer and for the handlers.
+        let facts = Facts::of(request.extensions()).into_owned();
+        request.extensions_mut().insert(facts);
         // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
         Box::pin(self.layer.layer(service_fn(handle)).oneshot(request)).await
     }

@@ -5,14 +5,13 @@
 //! here; no function ever sees one, and nothing else that a client sends tells who it is.
 
 use axum::http::HeaderMap;
-use axum::http::Uri;
 use axum::http::request::Parts;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use sample_api::event::has_an_address;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 use tollgate::Timestamp;
-use url::Url;
 
 const PRINCIPAL: &str = "x-dev-principal";
 const SOURCE_IP: &str = "x-dev-source-ip";
@@ -35,10 +34,6 @@ pub(super) fn event(
     now: Timestamp,
 ) -> Result<Value, String> {
     let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    let headers = headers(&parts.headers);
-    if !has_an_address(&headers, parts) {
-        return Err("host and x-forwarded-proto do not make an address; a gateway would refuse them".to_owned());
-    }
     if parts.headers.get(PRINCIPAL).is_some_and(|value| value.to_str().is_err()) {
         return Err(format!("{PRINCIPAL} must be ASCII"));
     }
@@ -75,24 +70,20 @@ pub(super) fn event(
         Ok(text) => (text.to_owned(), false),
         Err(_) => (STANDARD.encode(body), true),
     };
-    Ok(json!({
+    let event = json!({
         "version": "2.0",
         "routeKey": "$default",
         "rawPath": parts.uri.path(),
         "rawQueryString": parts.uri.query().unwrap_or_default(),
-        "headers": headers,
+        "headers": headers(&parts.headers),
         "requestContext": context,
         "body": body,
         "isBase64Encoded": is_base64,
-    }))
-}
-
-/// Whether the request's own address can be built, as `lambda_http` does without a doubt.
-fn has_an_address(headers: &Map<String, Value>, parts: &Parts) -> bool {
-    let text = |name: &str| headers.get(name).and_then(Value::as_str);
-    let (scheme, host) = (text("x-forwarded-proto").unwrap_or("https"), text("host").unwrap_or("localhost"));
-    let address = Url::parse(&format!("{scheme}://{host}{}", parts.uri.path()));
-    address.is_ok_and(|address| address.as_str().parse::<Uri>().is_ok())
+    });
+    if !event.as_object().is_some_and(|event| has_an_address(event, parts.uri.path())) {
+        return Err("host and x-forwarded-proto do not make an address; a gateway would refuse them".to_owned());
+    }
+    Ok(event)
 }
 
 /// Several lines of one header are joined by commas, as the gateway does; our own headers are left out.

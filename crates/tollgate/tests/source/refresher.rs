@@ -161,8 +161,8 @@ async fn a_source_that_fails_is_asked_again_when_the_policy_is_due_again() {
     assert_eq!((running.counted(), service.asked().len()), ((2, 1), 4));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_refresh_at_a_time_and_nobody_waits_for_it() {
+/// A source that says when it is asked, and answers the first request; each further one waits for a permit of the gate.
+async fn gated() -> (Arc<Semaphore>, Arc<Semaphore>, String) {
     let (arrived, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(1)));
     let answer = {
         let (arrived, gate) = (arrived.clone(), gate.clone());
@@ -173,6 +173,12 @@ async fn one_refresh_at_a_time_and_nobody_waits_for_it() {
         }
     };
     let url = serve(Router::new().fallback(answer)).await;
+    (arrived, gate, url)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_refresh_at_a_time_and_nobody_waits_for_it() {
+    let (arrived, gate, url) = gated().await;
     let options = RefreshOptions::default().reader(at(&url));
     let running = Arc::new(Running::start("ssm:/p".parse().unwrap(), options).await.unwrap());
     arrived.acquire().await.unwrap().forget();
@@ -190,16 +196,7 @@ async fn one_refresh_at_a_time_and_nobody_waits_for_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_that_was_dropped_half_way_does_not_keep_others_from_it() {
-    let (arrived, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(1)));
-    let answer = {
-        let (arrived, gate) = (arrived.clone(), gate.clone());
-        move || async move {
-            arrived.add_permits(1);
-            gate.acquire().await.unwrap().forget();
-            parameter(&policy(1, "5/s"), 1)
-        }
-    };
-    let url = serve(Router::new().fallback(answer)).await;
+    let (arrived, gate, url) = gated().await;
     let options = RefreshOptions::default().reader(at(&url));
     let running = Running::start("ssm:/p".parse().unwrap(), options).await.unwrap();
     arrived.acquire().await.unwrap().forget();
