@@ -11,7 +11,7 @@ const HOST: &str = "host";
 const SCHEME: &str = "x-forwarded-proto";
 
 /// The event, without a host and scheme that make no address, and with a query that a URI can carry.
-pub fn addressable(mut event: Value) -> Value {
+pub(crate) fn addressable(mut event: Value) -> Value {
     let Some(fields) = event.as_object_mut() else { return event };
     if !has_an_address(fields, "/") {
         for headers in ["headers", "multiValueHeaders"] {
