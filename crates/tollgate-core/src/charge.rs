@@ -1,7 +1,7 @@
-//! What a call wants: a cost on each of the limits that share one key, decided together or not at all.
+//! What a call wants: a cost on each of the limits that share one item, decided together or not at all.
 
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{ItemKey, Key};
 use crate::terms::{OnChange, Terms};
 use crate::token_bucket::TokenBucket;
 use std::borrow::Borrow;
@@ -47,6 +47,27 @@ impl Borrow<str> for LimitName {
     }
 }
 
+/// Whether a limit denies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// It does.
+    #[default]
+    Enforce,
+    /// It decides and is charged like any other, but only reports: it never denies, and no failure of its own matters.
+    Shadow,
+}
+
+/// What becomes of a call when the store cannot answer. Ordered: the stricter is the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[non_exhaustive]
+pub enum StoreFailure {
+    /// It passes. What holds where the policy says nothing.
+    #[default]
+    Open,
+    /// It is refused, as "the limiter failed" and never as "limited".
+    Closed,
+}
+
 /// A cost on one limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Charge {
@@ -58,27 +79,31 @@ pub struct Charge {
     pub on_change: OnChange,
     /// Tokens to take; 0 observes and writes nothing.
     pub cost: u64,
+    /// Whether the limit denies.
+    pub mode: Mode,
 }
 
-/// The charges of one decision on one key: they live in one item and take one write.
+/// The charges of one decision on one item: they take one write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Charges {
-    key: Key,
+    item: ItemKey,
     horizon: u64,
+    on_store_failure: StoreFailure,
+    atomic: bool,
     charges: Vec<Charge>,
 }
 
 impl Charges {
-    /// Most limits of one decision: an update expression may have 4 KB (DynamoDB, "Service quotas").
+    /// Most limits of one item in a decision: an update expression may have 4 KB (DynamoDB, "Service quotas").
     pub const MOST_LIMITS: usize = 16;
 
-    /// Charges on `key`.
+    /// Charges on `item`.
     ///
     /// # Errors
     ///
     /// [`Error::NoCharges`], [`Error::TooManyCharges`], [`Error::DuplicateCharge`], or [`Error::Cost`] for a cost above
     /// [`TokenBucket::MAX_TOKENS`].
-    pub fn new(key: Key, charges: Vec<Charge>) -> Result<Self> {
+    pub fn new(item: ItemKey, charges: Vec<Charge>) -> Result<Self> {
         if charges.is_empty() {
             return Err(Error::NoCharges);
         }
@@ -94,7 +119,7 @@ impl Charges {
             }
         }
         let horizon = charges.iter().map(|c| c.terms.bucket.horizon_secs()).max().unwrap_or(0);
-        Ok(Self { key, horizon, charges })
+        Ok(Self { item, horizon, on_store_failure: StoreFailure::default(), atomic: false, charges })
     }
 
     /// Raises the horizon to that of other limits whose state shares the item, in seconds: a limit that is not charged
@@ -105,10 +130,30 @@ impl Charges {
         self
     }
 
+    /// Sets what happens if the store cannot answer about this item.
+    #[must_use]
+    pub fn with_store_failure(mut self, rule: StoreFailure) -> Self {
+        self.on_store_failure = rule;
+        self
+    }
+
+    /// Wants the whole decision in one transaction where it is on several items.
+    #[must_use]
+    pub fn atomically(mut self, atomic: bool) -> Self {
+        self.atomic = atomic;
+        self
+    }
+
+    /// The item that is charged.
+    #[must_use]
+    pub fn item(&self) -> &ItemKey {
+        &self.item
+    }
+
     /// Who is charged.
     #[must_use]
     pub fn key(&self) -> &Key {
-        &self.key
+        &self.item.key
     }
 
     /// The costs, one a limit.
@@ -121,5 +166,17 @@ impl Charges {
     #[must_use]
     pub fn horizon(&self) -> u64 {
         self.horizon
+    }
+
+    /// What happens if the store cannot answer about this item. Limits that only report never matter.
+    #[must_use]
+    pub fn on_store_failure(&self) -> StoreFailure {
+        if self.charges.iter().all(|c| c.mode == Mode::Shadow) { StoreFailure::Open } else { self.on_store_failure }
+    }
+
+    /// Whether the whole decision is wanted in one transaction.
+    #[must_use]
+    pub fn is_atomic(&self) -> bool {
+        self.atomic
     }
 }

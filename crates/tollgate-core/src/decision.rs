@@ -1,7 +1,10 @@
 //! The answer to a charge. A denial is a value, never an error, and every limit's state is in it, not only the one that won.
 
-use crate::charge::LimitName;
+use crate::charge::{Charge, Charges, LimitName, Mode};
+use crate::hold::Hold;
+use crate::key::Key;
 use crate::terms::Terms;
+use crate::time::Timestamp;
 use std::time::Duration;
 
 /// What a limit said.
@@ -22,6 +25,8 @@ pub enum Outcome {
 pub enum Source {
     /// The store.
     Table,
+    /// What this process saw of the key less than a second ago; such an answer is a denial.
+    Cache,
     /// The store could not answer and the policy lets calls pass.
     Open,
 }
@@ -32,7 +37,46 @@ impl Source {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Table => "table",
+            Self::Cache => "cache",
             Self::Open => "open",
+        }
+    }
+}
+
+/// What an operator has set that a limit was decided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Held {
+    /// A ban.
+    Ban {
+        /// When it ends.
+        until: Timestamp,
+    },
+    /// Other figures for this key.
+    Override {
+        /// When they end.
+        until: Timestamp,
+    },
+}
+
+impl Held {
+    /// What `hold` says of `limit` at `now`.
+    #[must_use]
+    pub fn of(hold: &Hold, limit: &LimitName, now: Timestamp) -> Option<Self> {
+        let ban = hold.banned_until.map(|until| Self::Ban { until });
+        let other = hold.overrides.get(limit).map(|o| Self::Override { until: o.until });
+        let in_force = |held: &Self| match held {
+            Self::Ban { until } | Self::Override { until } => *until > now,
+        };
+        ban.filter(in_force).or(other.filter(in_force))
+    }
+
+    /// The name used in JSON and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ban { .. } => "ban",
+            Self::Override { .. } => "override",
         }
     }
 }
@@ -41,14 +85,20 @@ impl Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitDecision {
+    /// Who is counted.
+    pub key: Key,
     /// Which limit.
     pub limit: LimitName,
-    /// The terms that it was decided under: the caller's, or newer ones that it found.
+    /// The terms that it was decided under: the caller's, newer ones that it found, or an operator's.
     pub terms: Terms,
     /// The cost that was asked for.
     pub cost: u64,
+    /// Whether the limit denies.
+    pub mode: Mode,
     /// What this limit said.
     pub outcome: Outcome,
+    /// What an operator has set that it was decided by.
+    pub held: Option<Held>,
     /// Whole tokens left after the decision.
     pub remaining: u64,
     /// How long to wait until the cost fits; `None` unless denied.
@@ -57,23 +107,67 @@ pub struct LimitDecision {
     pub next_token_after: Duration,
     /// Time until the bucket is full; zero if it is.
     pub reset_after: Duration,
+    /// Where this part came from.
+    pub source: Source,
+}
+
+impl LimitDecision {
+    /// Whether this limit is in the way of the call.
+    #[must_use]
+    pub fn is_in_the_way(&self) -> bool {
+        let denies = self.mode == Mode::Enforce || matches!(self.held, Some(Held::Ban { .. }));
+        denies && self.outcome != Outcome::Allowed
+    }
+}
+
+/// A limit that was not decided on: the call passed without it, or was denied by another before it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unasked {
+    /// Who would have been counted.
+    pub key: Key,
+    /// What would have been charged.
+    pub charge: Charge,
+    /// Why there is no answer: [`Source::Open`] if the store gave none, [`Source::Cache`] if it was not asked.
+    pub source: Source,
+}
+
+impl Unasked {
+    /// The charges of one item, without an answer.
+    pub fn of(charges: &Charges, source: Source) -> impl Iterator<Item = Self> {
+        charges.charges().iter().map(move |charge| Self { key: charges.key().clone(), charge: charge.clone(), source })
+    }
+
+    /// A cost above the burst does not fit, store or not.
+    #[must_use]
+    pub fn never_fits(&self) -> bool {
+        self.source == Source::Open
+            && self.charge.mode == Mode::Enforce
+            && self.charge.cost > self.charge.terms.bucket.burst()
+    }
 }
 
 /// The answer to one decision: allowed only if every limit allows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Decision {
     /// What each limit said, in the order of the charges. Of a denial nothing is charged, to any of them.
     pub limits: Vec<LimitDecision>,
-    /// Where the answer came from.
-    pub source: Source,
+    /// Limits that were not decided on.
+    pub unasked: Vec<Unasked>,
 }
 
 impl Decision {
     /// A decision of these limits.
     #[must_use]
-    pub fn new(limits: Vec<LimitDecision>, source: Source) -> Self {
-        Self { limits, source }
+    pub fn new(limits: Vec<LimitDecision>) -> Self {
+        Self { limits, unasked: Vec::new() }
+    }
+
+    /// Adds the decision on other items to this one.
+    pub fn extend(&mut self, other: Self) {
+        self.limits.extend(other.limits);
+        self.unasked.extend(other.unasked);
     }
 
     /// Whether the call may go on.
@@ -85,8 +179,8 @@ impl Decision {
     /// The outcome of the whole: a cost that never fits outweighs one that has to wait.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
-        let has = |outcome| self.limits.iter().any(|l| l.outcome == outcome);
-        if has(Outcome::NeverFits) {
+        let has = |outcome| self.limits.iter().any(|l| l.is_in_the_way() && l.outcome == outcome);
+        if has(Outcome::NeverFits) || self.unasked.iter().any(Unasked::never_fits) {
             Outcome::NeverFits
         } else if has(Outcome::Denied) {
             Outcome::Denied
@@ -99,7 +193,7 @@ impl Decision {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.outcome() {
-            Outcome::Denied => self.limits.iter().filter_map(|l| l.retry_after).max(),
+            Outcome::Denied => self.limits.iter().filter(|l| l.is_in_the_way()).filter_map(|l| l.retry_after).max(),
             Outcome::Allowed | Outcome::NeverFits => None,
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::charge::LimitName;
 use crate::error::{Error, Result};
+use crate::hold::Hold;
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use crate::token_bucket::Ticks;
@@ -95,6 +96,8 @@ impl Bucket {
 pub struct Item {
     /// State by limit.
     pub buckets: BTreeMap<LimitName, Bucket>,
+    /// `hold`: what an operator has set for the key: a ban, other figures.
+    pub hold: Option<Hold>,
     /// `h`: the longest memory of the limits kept here, in seconds; it only grows.
     pub horizon: Option<u64>,
     /// `expires_at`: when the table may delete the item (DynamoDB TTL), epoch seconds.

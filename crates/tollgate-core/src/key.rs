@@ -1,16 +1,19 @@
-//! Who is charged: named dimensions, composed so that no two different keys ever share a bucket.
+//! Who is charged: named dimensions, composed so that no two different keys ever share a bucket, and the item that is kept
+//! of them.
 //!
 //! Invariant: composition is injective. Dimensions are sorted by name, and `%`, `,` and `:` are percent-escaped in
 //! names and values, so (`a:b`, `c`) and (`a`, `b:c`) differ.
 
+use crate::charge::LimitName;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-/// The dimensions that a limit is counted by, like `user:alice` or `tenant:acme,user:alice`. Any Unicode.
+/// The dimensions that a limit is counted by, like `user:alice` or `tenant:acme,user:alice`. Any Unicode; cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    dimensions: Vec<(String, String)>,
+    dimensions: Arc<[(String, String)]>,
 }
 
 impl Key {
@@ -39,7 +42,7 @@ impl Key {
         if let Some(pair) = dimensions.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(Error::DuplicateDimension(pair[0].0.clone()));
         }
-        Ok(Self { dimensions })
+        Ok(Self { dimensions: dimensions.into() })
     }
 
     /// Names and values, sorted by name.
@@ -78,6 +81,29 @@ impl FromStr for Key {
             Ok((unescape(name)?, unescape(value)?))
         });
         Self::new(dimensions.collect::<Result<Vec<_>>>()?)
+    }
+}
+
+/// The item of the table that a decision charges: the one that all limits of a key share, or one of a limit's own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemKey {
+    /// Who is charged.
+    pub key: Key,
+    /// The limit that has the item for itself (`own_item` in the policy); `None` is the item that the others share.
+    pub own: Option<LimitName>,
+}
+
+impl ItemKey {
+    /// The item that limits of `key` share.
+    #[must_use]
+    pub fn shared(key: Key) -> Self {
+        Self { key, own: None }
+    }
+
+    /// The item that `limit` has for itself.
+    #[must_use]
+    pub fn own(key: Key, limit: LimitName) -> Self {
+        Self { key, own: Some(limit) }
     }
 }
 

@@ -9,8 +9,10 @@
 //! | [`key`] | who is charged: named dimensions, composed injectively |
 //! | [`charge`] | what a call wants: costs on the limits of one key |
 //! | [`item`] | what is remembered of a key |
+//! | [`hold`] | what an operator has set for a key: a ban, other figures |
 //! | [`write`](mod@write) | the conditional writes, as data: what they require and what they leave behind |
 //! | [`take`] | the protocol: which write comes next, and when the answer is known |
+//! | [`refund`] | giving a charge back: how much of it may be, and by which write |
 //! | [`decision`] | the answer; a denial is a value, never an error |
 //! | [`time`] | timestamps, the [`Clock`] that callers inject, a manual one for tests |
 //!
@@ -20,8 +22,10 @@
 pub mod charge;
 pub mod decision;
 mod error;
+pub mod hold;
 pub mod item;
 pub mod key;
+pub mod refund;
 pub mod take;
 pub mod terms;
 pub mod time;
@@ -29,13 +33,15 @@ pub mod token_bucket;
 mod wide;
 pub mod write;
 
-pub use charge::{Charge, Charges, LimitName};
-pub use decision::{Decision, LimitDecision, Outcome, Source};
+pub use charge::{Charge, Charges, LimitName, Mode, StoreFailure};
+pub use decision::{Decision, Held, LimitDecision, Outcome, Source, Unasked};
 pub use error::{Error, Result};
+pub use hold::{Hold, Override};
 pub use item::{Bucket, BusyPeriod, Item};
-pub use key::Key;
+pub use key::{ItemKey, Key};
+pub use refund::{Charged, Refund};
 pub use take::{Step, Take};
 pub use terms::{OnChange, Terms};
 pub use time::{Clock, ManualClock, Timestamp};
 pub use token_bucket::{Ticks, TokenBucket, Verdict};
-pub use write::{Check, LimitWrite, Write};
+pub use write::{Check, Expect, LimitWrite, Write};

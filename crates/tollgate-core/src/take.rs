@@ -6,13 +6,15 @@
 //! the store returned; after a write whose fate is unknown the `Take` is dropped, never resumed, since sending again
 //! could charge twice.
 
-use crate::charge::{Charge, Charges, LimitName};
-use crate::decision::{Decision, LimitDecision, Outcome, Source};
+use crate::charge::{Charge, Charges, LimitName, Mode};
+use crate::decision::{Decision, Held, LimitDecision, Outcome, Source};
 use crate::item::{Bucket, BusyPeriod, Item};
+use crate::refund::Charged;
 use crate::terms::{Standing, Terms};
 use crate::time::Timestamp;
 use crate::token_bucket::{Ticks, TokenBucket, Verdict};
 use crate::write::{LimitWrite, Write};
+use std::time::Duration;
 
 /// The time of a step, and whether the clock that told it is known to agree with the store's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,8 +53,13 @@ pub enum Notice {
 pub struct Take {
     charges: Charges,
     id: u64,
+    /// Whether a charge requires the very state that was seen, since no reply will tell what it was added to.
+    exactly: bool,
     now: Timestamp,
     charging: bool,
+    /// Limits that only report and are not charged by the write that is under way, since they have no room.
+    left_out: Vec<LimitName>,
+    charged: Vec<Charged>,
     /// What is known to have happened.
     noticed: Vec<Notice>,
     /// What the write that is under way makes happen, if it is applied.
@@ -61,8 +68,11 @@ pub struct Take {
 
 /// A limit as the caller has to see it: under whose terms, with which debt.
 struct View<'a> {
+    charges: &'a Charges,
     charge: &'a Charge,
     found: Option<&'a Bucket>,
+    /// What an operator has set for this limit.
+    held: Option<Held>,
     terms: Terms,
     tat: Option<Ticks>,
     /// The instant that `tat` was reckoned at, if it was moved.
@@ -79,18 +89,54 @@ impl Take {
     /// `id` is random, for a busy period that this decision may start.
     #[must_use]
     pub fn start(charges: Charges, last_seen: Option<&Item>, moment: Moment, id: u64) -> (Self, Step) {
-        let mut take = Self { charges, id, now: moment.now, charging: false, noticed: Vec::new(), pending: Vec::new() };
+        Self::begin(charges, false, last_seen, moment, id)
+    }
+
+    /// Starts deciding as part of a transaction, whose reply has no items: every charge requires the state that was seen
+    /// ([`LimitWrite::exact`]), and [`Take::applied`] is told what [`Write::apply`] makes of that.
+    #[must_use]
+    pub fn start_exactly(charges: Charges, last_seen: Option<&Item>, moment: Moment, id: u64) -> (Self, Step) {
+        Self::begin(charges, true, last_seen, moment, id)
+    }
+
+    fn begin(charges: Charges, exactly: bool, last_seen: Option<&Item>, moment: Moment, id: u64) -> (Self, Step) {
+        let (left_out, charged, noticed, pending) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (now, charging) = (moment.now, false);
+        let mut take = Self { charges, id, exactly, now, charging, left_out, charged, noticed, pending };
         let observes = take.charges.charges().iter().all(|c| c.cost == 0);
         let step = if observes {
             Step::Read
         } else {
             match take.conclude(last_seen, moment) {
-                Step::Done(guess) if guess.outcome() == Outcome::NeverFits => Step::Read,
+                Step::Done(guess) if guess.outcome() == Outcome::NeverFits || exactly => Step::Read,
                 Step::Done(_) => take.probe(last_seen, moment),
                 step => step,
             }
         };
         (take, step)
+    }
+
+    /// What each limit says if the item is as this process saw it a moment ago, and whether one of them denies.
+    ///
+    /// Such an answer may only reject. It leaves aside what has to be looked at in the store: a cost that never fits by
+    /// figures that may be old, and buckets that have to be moved to other terms.
+    #[must_use]
+    pub fn recall(charges: &Charges, seen: &Item, moment: Moment) -> (Vec<LimitDecision>, bool) {
+        let observes = charges.charges().iter().all(|c| c.cost == 0);
+        let views = views(charges, Some(seen), moment);
+        let denies = |v: &View<'_>| {
+            let verdict = v.verdict(moment.now);
+            v.denies(verdict) && verdict != Some(Verdict::NeverFits) && (v.is_banned() || !v.moved)
+        };
+        let is_denied = !observes && views.iter().any(denies);
+        (views.iter().map(|v| v.decide(v.verdict(moment.now), moment.now, Source::Cache)).collect(), is_denied)
+    }
+
+    /// What each limit says of the item as the store has just left it, charging nothing.
+    #[must_use]
+    pub fn tell(charges: &Charges, item: &Item, moment: Moment) -> Vec<LimitDecision> {
+        let views = views(charges, Some(item), moment);
+        views.iter().map(|v| v.decide(v.verdict(moment.now), moment.now, Source::Table)).collect()
     }
 
     /// The store returned the item.
@@ -131,9 +177,30 @@ impl Take {
             return self.conclude(Some(item), moment);
         }
         // Figures are told as of the instant that the write was made with: its condition proved them.
-        let views = self.views(Some(item), Moment { now: self.now, clock_agrees: false });
-        let limits = views.iter().map(|v| v.decide(None, self.now));
-        Step::Done(Decision::new(limits.collect(), Source::Table))
+        let views = views(&self.charges, Some(item), Moment { now: self.now, clock_agrees: false });
+        let is_charged = |v: &View<'_>| v.charge.cost > 0 && !self.left_out.contains(&v.charge.limit);
+        let of = |v: &View<'_>| v.found.map(|after| Charged::new(v.charge.limit.clone(), v.charge.cost, after));
+        let charged = views.iter().filter(|v| is_charged(v)).filter_map(of).collect();
+        let told = |v: &View<'_>| {
+            // A limit that was left out is told by the item that the write found, which is this one.
+            let verdict = if is_charged(v) { None } else { v.verdict(self.now) };
+            v.decide(verdict, self.now, Source::Table)
+        };
+        let limits = views.iter().map(told).collect();
+        self.charged = charged;
+        Step::Done(Decision::new(limits))
+    }
+
+    /// Whether the write that is under way charges, if it is applied.
+    #[must_use]
+    pub fn is_charging(&self) -> bool {
+        self.charging
+    }
+
+    /// The charges that were applied, for giving them back. Empty unless the decision is done and allowed.
+    #[must_use]
+    pub fn charged(&self) -> &[Charged] {
+        &self.charged
     }
 
     /// What was noticed on the way to the last step.
@@ -150,66 +217,95 @@ impl Take {
     /// What follows if the item is as given: an answer, or the write that makes it so.
     fn conclude(&mut self, item: Option<&Item>, moment: Moment) -> Step {
         self.now = moment.now;
-        let views = self.views(item, moment);
+        let views = views(&self.charges, item, moment);
         let notices: Vec<_> = views.iter().flat_map(View::notices).collect();
         let verdicts: Vec<_> = views.iter().map(|v| v.verdict(moment.now)).collect();
-        let denied = verdicts.iter().any(|v| matches!(v, Some(Verdict::Denied { .. } | Verdict::NeverFits)));
-        let charging = !denied && verdicts.iter().any(Option::is_some);
-        let writes: Vec<LimitWrite> = views
-            .iter()
-            .filter_map(|v| if charging { v.charge(moment.now, self.id) } else { v.settle(self.id) })
-            .collect();
+        let denied = views.iter().zip(&verdicts).any(|(v, verdict)| v.denies(*verdict));
+        let fits = |verdict: &Option<Verdict>| matches!(verdict, Some(Verdict::Allowed { .. }));
+        let charging = !denied && verdicts.iter().any(fits);
+        let mut left_out = Vec::new();
+        let mut writes: Vec<LimitWrite> = Vec::new();
+        for (view, verdict) in views.iter().zip(&verdicts) {
+            if charging && fits(verdict) {
+                writes.extend(view.charge(moment.now, self.id, self.exactly));
+            } else {
+                writes.extend(view.settle(self.id));
+                if charging && verdict.is_some() {
+                    left_out.push(view.charge.limit.clone());
+                }
+            }
+        }
         let step = if writes.is_empty() {
-            let limits = views.iter().zip(verdicts).map(|(v, verdict)| v.decide(verdict, moment.now));
-            Step::Done(Decision::new(limits.collect(), Source::Table))
+            let told = |(v, verdict): (&View<'_>, Option<Verdict>)| v.decide(verdict, moment.now, Source::Table);
+            Step::Done(Decision::new(views.iter().zip(verdicts).map(told).collect()))
         } else {
             Step::Write(self.write(&views, writes, item))
         };
         self.charging = charging;
+        self.left_out = left_out;
         self.pending = notices;
         step
     }
 
-    /// Whether every charged limit has a bucket under the right terms that is busy and has room.
+    /// Whether every limit that is to be charged has a bucket under the right terms that is busy and has room.
     fn is_busy_and_fits(&self, item: Option<&Item>, moment: Moment) -> bool {
         let fits = |v: &View<'_>| match v.verdict(moment.now) {
             None => true,
             Some(Verdict::Allowed { .. }) => !v.moved && v.found.is_some_and(|b| !b.is_idle(moment.now)),
-            Some(Verdict::Denied { .. } | Verdict::NeverFits) => false,
+            verdict => !v.denies(verdict),
         };
-        self.charging && self.views(item, moment).iter().all(fits)
+        self.charging && views(&self.charges, item, moment).iter().all(fits)
     }
 
     /// A write whose refusal would confirm a guessed denial, and whose success would be a fair charge.
     fn probe(&mut self, last_seen: Option<&Item>, moment: Moment) -> Step {
         self.charging = true;
-        let views = self.views(last_seen, moment);
-        let charge = |v: &View<'_>| {
-            let c = v.charge;
-            (c.cost > 0).then(|| LimitWrite::new_or_busy(c.limit.clone(), v.terms.clone(), c.cost, moment.now, self.id))
-        };
-        let writes = views.iter().filter_map(charge).collect();
-        Step::Write(self.write(&views, writes, last_seen))
+        // Under the ban that was seen a charge would not be fair: the probe is for the case that it was lifted.
+        let unheld = last_seen.filter(|item| item.hold.as_ref().is_some_and(|h| h.banned_until.is_some()));
+        let unheld = unheld.map(|item| Item { hold: None, ..item.clone() });
+        let guess = unheld.as_ref().or(last_seen);
+        let views = views(&self.charges, guess, moment);
+        let only_reports = |v: &View<'_>| v.charge.mode == Mode::Shadow;
+        let has_room = |v: &View<'_>| matches!(v.verdict(moment.now), Some(Verdict::Allowed { .. }));
+        let costs = |v: &&View<'_>| v.charge.cost > 0;
+        let leaves_out = views.iter().filter(costs).any(|v| !only_reports(v));
+        let (mut writes, mut left_out) = (Vec::new(), Vec::new());
+        for v in views.iter().filter(costs) {
+            let (limit, terms) = (v.charge.limit.clone(), v.terms.clone());
+            if leaves_out && only_reports(v) && !has_room(v) {
+                left_out.push(limit);
+            } else {
+                writes.push(LimitWrite::new_or_busy(limit, terms, v.charge.cost, moment.now, self.id));
+            }
+        }
+        let write = self.write(&views, writes, guess);
+        self.left_out = left_out;
+        Step::Write(write)
     }
 
     fn write(&self, views: &[View<'_>], writes: Vec<LimitWrite>, item: Option<&Item>) -> Write {
         let adopted = item.and_then(|i| i.horizon).unwrap_or(0);
         let needed = views.iter().map(|v| v.horizon(self.now)).max().unwrap_or(0);
-        Write::new(writes, self.now, self.charges.horizon().max(adopted).max(needed))
-    }
-
-    fn views<'a>(&'a self, item: Option<&'a Item>, moment: Moment) -> Vec<View<'a>> {
-        let find = |charge: &Charge| item.and_then(|i| i.buckets.get(&charge.limit));
-        self.charges.charges().iter().map(|charge| View::new(charge, find(charge), moment)).collect()
+        let horizon = self.charges.horizon().max(adopted).max(needed);
+        Write::new(writes, self.now, horizon, item.and_then(|i| i.hold.as_ref()))
     }
 }
 
+fn views<'a>(charges: &'a Charges, item: Option<&'a Item>, moment: Moment) -> Vec<View<'a>> {
+    charges.charges().iter().map(|charge| View::new(charges, charge, item, moment)).collect()
+}
+
 impl<'a> View<'a> {
-    fn new(charge: &'a Charge, found: Option<&'a Bucket>, moment: Moment) -> Self {
+    fn new(charges: &'a Charges, charge: &'a Charge, item: Option<&'a Item>, moment: Moment) -> Self {
+        let hold = item.and_then(|item| item.hold.as_ref());
+        let held = hold.and_then(|hold| Held::of(hold, &charge.limit, moment.now));
+        let overridden = hold.and_then(|hold| hold.overrides.get(&charge.limit)).filter(|o| o.until > moment.now);
+        let wanted = overridden.map_or_else(|| charge.terms.clone(), |o| Terms::of_override(o.bucket));
+        let found = item.and_then(|item| item.buckets.get(&charge.limit));
         let Some(bucket) = found else {
-            let terms = charge.terms.clone();
-            let (standing, reckoned_at) = (Standing::Same, moment.now);
-            return Self { charge, found, terms, tat: None, reckoned_at, standing, pulled: false, moved: false };
+            let (terms, standing, reckoned_at) = (wanted, Standing::Same, moment.now);
+            let (tat, pulled, moved) = (None, false, false);
+            return Self { charges, charge, found, held, terms, tat, reckoned_at, standing, pulled, moved };
         };
         let pulled = moment.clock_agrees && bucket.tat > bucket.furthest_plausible(moment.now);
         let tat = if pulled { bucket.emptied_at(moment.now) } else { bucket.tat };
@@ -219,28 +315,46 @@ impl<'a> View<'a> {
             // Never before the last such reckoning: see `BusyPeriod::since`.
             moment.now.max(bucket.busy_period.since)
         };
-        let standing = charge.terms.standing(&bucket.terms);
+        let standing = wanted.standing(&bucket.terms);
         let (terms, tat, moved) = match standing {
             Standing::Same | Standing::CallerIsOlder => (bucket.terms.clone(), tat, pulled),
-            Standing::CallerIsNewer | Standing::OtherPlan | Standing::RevisionConflict => {
-                let tat = charge.terms.carry(&bucket.terms, tat, reckoned_at, charge.on_change);
-                (charge.terms.clone(), tat, true)
+            Standing::CallerIsNewer | Standing::OtherPlan | Standing::RevisionConflict | Standing::Override => {
+                let tat = wanted.carry(&bucket.terms, tat, reckoned_at, charge.on_change);
+                (wanted, tat, true)
             }
         };
-        Self { charge, found, terms, tat: Some(tat), reckoned_at, standing, pulled, moved }
+        Self { charges, charge, found, held, terms, tat: Some(tat), reckoned_at, standing, pulled, moved }
     }
 
-    /// What the arithmetic says; `None` for a cost of 0, which only observes.
+    fn is_banned(&self) -> bool {
+        matches!(self.held, Some(Held::Ban { .. }))
+    }
+
+    /// What the arithmetic, or a ban, says; `None` for a cost of 0, which only observes.
     fn verdict(&self, now: Timestamp) -> Option<Verdict> {
-        (self.charge.cost > 0).then(|| self.terms.bucket.take(self.tat, now, self.charge.cost))
+        match self.held {
+            Some(Held::Ban { until }) => Some(Verdict::Denied {
+                retry_after: Duration::from_nanos(until.as_nanos().saturating_sub(now.as_nanos())),
+            }),
+            _ => (self.charge.cost > 0).then(|| self.terms.bucket.take(self.tat, now, self.charge.cost)),
+        }
+    }
+
+    /// Whether a verdict denies the call.
+    fn denies(&self, verdict: Option<Verdict>) -> bool {
+        let is_denial = matches!(verdict, Some(Verdict::Denied { .. } | Verdict::NeverFits));
+        is_denial && (self.charge.mode == Mode::Enforce || self.is_banned())
     }
 
     /// The write that charges this limit, in the form that fits the state; `None` for a cost of 0.
-    fn charge(&self, now: Timestamp, id: u64) -> Option<LimitWrite> {
+    fn charge(&self, now: Timestamp, id: u64, exactly: bool) -> Option<LimitWrite> {
         let Verdict::Allowed { tat } = self.verdict(now)? else { return None };
         let (limit, terms, cost) = (self.charge.limit.clone(), self.terms.clone(), self.charge.cost);
         Some(match self.found {
-            Some(seen) if self.moved => LimitWrite::change(limit, seen, self.starting(tat, id)),
+            Some(seen) if exactly && !self.moved && !seen.is_idle(now) => {
+                LimitWrite::exact(limit, Some(seen), Bucket { tat, ..seen.clone() })
+            }
+            found if self.moved || exactly => LimitWrite::exact(limit, found, self.starting(tat, id)),
             Some(seen) if seen.is_idle(now) => LimitWrite::new_or_idle(limit, terms, cost, now, id),
             _ => LimitWrite::new_or_busy(limit, terms, cost, now, id),
         })
@@ -249,11 +363,11 @@ impl<'a> View<'a> {
     /// The write that moves this limit without charging it; `None` if it is where it belongs.
     ///
     /// A denial must leave the bucket under the new terms, or its debt would go on shrinking at the old rate and a key
-    /// that moved from 10/h to 1000/s would stay locked for the hour.
+    /// that moved from 10/h to 1000/s would stay locked for the hour. A ban denies whatever the bucket.
     fn settle(&self, id: u64) -> Option<LimitWrite> {
         let (seen, tat) = (self.found?, self.tat?);
-        let change = || LimitWrite::change(self.charge.limit.clone(), seen, self.starting(tat, id));
-        (self.moved && self.charge.cost > 0).then(change)
+        let exact = || LimitWrite::exact(self.charge.limit.clone(), Some(seen), self.starting(tat, id));
+        (self.moved && self.charge.cost > 0 && !self.is_banned()).then(exact)
     }
 
     /// The bucket as moved to these terms, with the theoretical arrival time `tat`.
@@ -274,7 +388,7 @@ impl<'a> View<'a> {
         conflict.into_iter().chain(self.pulled.then(|| Notice::PulledBack(limit.clone())))
     }
 
-    fn decide(&self, verdict: Option<Verdict>, now: Timestamp) -> LimitDecision {
+    fn decide(&self, verdict: Option<Verdict>, now: Timestamp, source: Source) -> LimitDecision {
         let (outcome, retry_after) = match verdict {
             None | Some(Verdict::Allowed { .. }) => (Outcome::Allowed, None),
             Some(Verdict::Denied { retry_after }) => (Outcome::Denied, Some(retry_after)),
@@ -282,14 +396,18 @@ impl<'a> View<'a> {
         };
         let (bucket, tat) = (&self.terms.bucket, self.tat);
         LimitDecision {
+            key: self.charges.key().clone(),
             limit: self.charge.limit.clone(),
             terms: self.terms.clone(),
             cost: self.charge.cost,
+            mode: self.charge.mode,
             outcome,
+            held: self.held,
             remaining: bucket.remaining(tat, now),
             retry_after,
             next_token_after: bucket.next_token_after(tat, now),
             reset_after: bucket.reset_after(tat, now),
+            source,
         }
     }
 }

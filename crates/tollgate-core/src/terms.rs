@@ -40,6 +40,8 @@ pub enum Standing {
     /// Same revision and plan, other figures: somebody changed figures without raising `revision`. Moves like
     /// [`Standing::OtherPlan`] and is counted as RevisionConflict.
     RevisionConflict,
+    /// An operator's override began or ended. Moves like [`Standing::OtherPlan`], whatever the revisions.
+    Override,
 }
 
 /// The figures of a limit together with where they come from: policy revision and plan.
@@ -47,7 +49,7 @@ pub enum Standing {
 /// The text form, stored as `f`, is `revision/n/period/burst/plan` with the reduced rate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Terms {
-    /// The policy's `revision`.
+    /// The policy's `revision`, at least 1; [`Terms::OVERRIDE_REVISION`] if an operator set the figures.
     pub revision: u64,
     /// The plan that the figures are of; empty if the limit has one set of figures for everybody.
     pub plan: Arc<str>,
@@ -56,10 +58,25 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// The revision of an override's terms; a policy's is 1 at least.
+    pub const OVERRIDE_REVISION: u64 = 0;
+
     /// Terms of a limit without plans.
     #[must_use]
     pub fn new(revision: u64, bucket: TokenBucket) -> Self {
         Self { revision, plan: Arc::from(""), bucket }
+    }
+
+    /// Terms that an operator's override sets for one key, whatever revision and plan its callers have.
+    #[must_use]
+    pub fn of_override(bucket: TokenBucket) -> Self {
+        Self::new(Self::OVERRIDE_REVISION, bucket)
+    }
+
+    /// Whether an operator's override set these terms.
+    #[must_use]
+    pub fn is_override(&self) -> bool {
+        self.revision == Self::OVERRIDE_REVISION
     }
 
     /// How a caller under these terms stands to a bucket kept under `found`.
@@ -67,6 +84,9 @@ impl Terms {
     pub fn standing(&self, found: &Self) -> Standing {
         if self == found {
             return Standing::Same;
+        }
+        if self.is_override() || found.is_override() {
+            return Standing::Override;
         }
         match self.revision.cmp(&found.revision) {
             std::cmp::Ordering::Greater => Standing::CallerIsNewer,
@@ -87,7 +107,9 @@ impl Terms {
             (Standing::CallerIsNewer, OnChange::Reset) => 0,
             (Standing::CallerIsNewer, OnChange::Keep) => tokens().min(new.window().0),
             (Standing::CallerIsNewer, OnChange::Proportional) => mul_div_ceil(debt, new.window().0, old.window().0),
-            (Standing::CallerIsOlder | Standing::OtherPlan | Standing::RevisionConflict, _) => tokens(),
+            (Standing::CallerIsOlder | Standing::OtherPlan | Standing::RevisionConflict | Standing::Override, _) => {
+                tokens()
+            }
         };
         new.at(now) + Ticks(carried)
     }

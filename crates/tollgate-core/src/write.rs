@@ -7,13 +7,17 @@
 //! | --- | --- | --- |
 //! | [new or busy](LimitWrite::new_or_busy) | absent, or `tat BETWEEN now AND ceil` and `f` is mine | `tat = if_not_exists(tat, now) + inc` |
 //! | [new or idle](LimitWrite::new_or_idle) | absent, or `tat < now` and `f` is mine | `tat = now + inc`, a new busy period |
-//! | [change](LimitWrite::change) | `tat`, `f`, `b` exactly as seen | any `tat` and terms, a new busy period |
+//! | [exact](LimitWrite::exact) | absent, or `tat`, `f`, `b`, `adj` all as seen | anything |
 //!
-//! with `ceil = now + W - inc`. The busy form is a commutative add, so concurrent callers never conflict on it.
+//! with `ceil = now + W - inc`. The busy form is a commutative add, so concurrent callers never conflict on it. The exact
+//! form moves a bucket to other terms, gives a charge back, and charges within a transaction. Of the item, every form but a
+//! refund requires the `hold` that was seen and an `h` that it does not shorten.
+//!
 //! Invariant: a write whose condition fails has changed nothing and says so with the item that it found; a write may be
 //! evaluated by any store that implements [`Write::apply`]'s meaning, and [`Write::apply`] is that meaning.
 
 use crate::charge::LimitName;
+use crate::hold::Hold;
 use crate::item::{Bucket, BusyPeriod, Item};
 use crate::terms::Terms;
 use crate::time::Timestamp;
@@ -32,6 +36,8 @@ pub enum Check {
     TermsAre(Terms),
     /// `b = period`.
     BusyPeriodIs(BusyPeriod),
+    /// `adj = ticks`.
+    AdjustedIs(Ticks),
 }
 
 impl Check {
@@ -44,6 +50,7 @@ impl Check {
             Self::TatIs(tat) => bucket.tat == *tat,
             Self::TermsAre(terms) => bucket.terms == *terms,
             Self::BusyPeriodIs(period) => bucket.busy_period == *period,
+            Self::AdjustedIs(ticks) => bucket.adjusted == *ticks,
         }
     }
 }
@@ -66,15 +73,37 @@ pub enum Assign {
     Replace(Bucket),
 }
 
-/// The part of a write that concerns one limit: applied if (`or_absent` and the limit has no state) or all `checks` hold.
+/// What a limit's state must be like.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Expect {
+    /// There is none.
+    Absent,
+    /// There is none, or all of this holds.
+    AbsentOr(Vec<Check>),
+    /// There is some, and all of this holds.
+    Present(Vec<Check>),
+}
+
+impl Expect {
+    /// Whether a limit's state is like that.
+    #[must_use]
+    pub fn holds(&self, bucket: Option<&Bucket>) -> bool {
+        let all = |checks: &[Check], bucket: &Bucket| checks.iter().all(|check| check.holds(bucket));
+        match (self, bucket) {
+            (Self::Absent | Self::AbsentOr(_), None) => true,
+            (Self::Absent, Some(_)) | (Self::Present(_), None) => false,
+            (Self::AbsentOr(checks) | Self::Present(checks), Some(bucket)) => all(checks, bucket),
+        }
+    }
+}
+
+/// The part of a write that concerns one limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LimitWrite {
     /// Which limit.
     pub limit: LimitName,
-    /// Whether a limit without state satisfies the condition.
-    pub or_absent: bool,
-    /// What the state must satisfy otherwise.
-    pub checks: Vec<Check>,
+    /// What its state must be like.
+    pub expect: Expect,
     /// What is written.
     pub assign: Assign,
 }
@@ -89,8 +118,7 @@ impl LimitWrite {
         let ceil = start + terms.bucket.window() - inc;
         Self {
             limit,
-            or_absent: true,
-            checks: vec![Check::TatBetween(start, ceil), Check::TermsAre(terms.clone())],
+            expect: Expect::AbsentOr(vec![Check::TatBetween(start, ceil), Check::TermsAre(terms.clone())]),
             assign: Assign::Extend { start, inc, terms, busy_period },
         }
     }
@@ -100,21 +128,25 @@ impl LimitWrite {
     pub fn new_or_idle(limit: LimitName, terms: Terms, cost: u64, now: Timestamp, id: u64) -> Self {
         let start = terms.bucket.at(now);
         let tat = start + terms.bucket.inc(cost);
-        let checks = vec![Check::TatBelow(start), Check::TermsAre(terms.clone())];
+        let expect = Expect::AbsentOr(vec![Check::TatBelow(start), Check::TermsAre(terms.clone())]);
         let next = Bucket::starting(terms, tat, BusyPeriod { since: now, id });
-        Self { limit, or_absent: true, checks, assign: Assign::Replace(next) }
+        Self { limit, expect, assign: Assign::Replace(next) }
     }
 
-    /// Moves a bucket to other terms or another `tat`, if it is still exactly as `seen`. `next` has a new busy period.
+    /// Replaces a bucket, if it is still exactly as `seen`; `None` is no bucket. `next` has a new busy period, unless it
+    /// differs by a charge or a refund alone.
     #[must_use]
-    pub fn change(limit: LimitName, seen: &Bucket, next: Bucket) -> Self {
-        let checks =
-            vec![Check::TatIs(seen.tat), Check::TermsAre(seen.terms.clone()), Check::BusyPeriodIs(seen.busy_period)];
-        Self { limit, or_absent: false, checks, assign: Assign::Replace(next) }
-    }
-
-    fn holds(&self, bucket: Option<&Bucket>) -> bool {
-        bucket.map_or(self.or_absent, |bucket| self.checks.iter().all(|check| check.holds(bucket)))
+    pub fn exact(limit: LimitName, seen: Option<&Bucket>, next: Bucket) -> Self {
+        let checks = |seen: &Bucket| {
+            vec![
+                Check::TatIs(seen.tat),
+                Check::TermsAre(seen.terms.clone()),
+                Check::BusyPeriodIs(seen.busy_period),
+                Check::AdjustedIs(seen.adjusted),
+            ]
+        };
+        let expect = seen.map_or(Expect::Absent, |seen| Expect::Present(checks(seen)));
+        Self { limit, expect, assign: Assign::Replace(next) }
     }
 
     fn assigned(&self, bucket: Option<&Bucket>) -> Bucket {
@@ -129,11 +161,33 @@ impl LimitWrite {
 }
 
 /// Something that the item as a whole must satisfy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ItemCheck {
     /// `attribute_not_exists(h) OR h <= secs`: a caller that knows only limits with a shorter memory must not let the
     /// others expire early.
     HorizonAtMost(u64),
+    /// `attribute_not_exists(hold)`, or `hold = value`: what an operator sets is in force with the next decision.
+    HoldIs(Option<Hold>),
+}
+
+impl ItemCheck {
+    /// Whether `item` satisfies the check.
+    #[must_use]
+    pub fn holds(&self, item: &Item) -> bool {
+        match self {
+            Self::HorizonAtMost(secs) => item.horizon.is_none_or(|h| h <= *secs),
+            Self::HoldIs(hold) => item.hold == *hold,
+        }
+    }
+}
+
+/// How long the item is to be remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Memory {
+    /// The new `h`, seconds.
+    pub horizon: u64,
+    /// The new `expires_at`, epoch seconds.
+    pub expires_at: u64,
 }
 
 /// One conditional write of one item: all limits or none.
@@ -143,29 +197,57 @@ pub struct Write {
     pub checks: Vec<ItemCheck>,
     /// What becomes of each limit.
     pub limits: Vec<LimitWrite>,
-    /// The new `h`, seconds.
-    pub horizon: u64,
-    /// The new `expires_at`, epoch seconds.
-    pub expires_at: u64,
+    /// The new `hold`, if it changes.
+    pub hold: Option<Option<Hold>>,
+    /// How long the item is to be remembered from now on; `None` leaves that as it is.
+    pub memory: Option<Memory>,
 }
 
 impl Write {
-    /// A write at `now` of an item that must be remembered for `horizon` seconds.
+    /// A write at `now` of an item that must be remembered for `horizon` seconds, and whose hold is as `seen`. What has
+    /// ended of the hold is removed.
     #[must_use]
-    pub fn new(limits: Vec<LimitWrite>, now: Timestamp, horizon: u64) -> Self {
+    pub fn new(limits: Vec<LimitWrite>, now: Timestamp, horizon: u64, seen: Option<&Hold>) -> Self {
+        let in_force = seen.and_then(|hold| hold.in_force(now));
+        let write = Self::holding(limits, now, horizon, seen, in_force.as_ref());
+        let hold = (in_force.as_ref() != seen).then_some(in_force);
+        Self { hold, ..write }
+    }
+
+    /// A write that sets the hold to `next`, if it is as `seen`.
+    #[must_use]
+    pub fn set_hold(now: Timestamp, horizon: u64, seen: Option<&Hold>, next: Option<Hold>) -> Self {
+        let write = Self::holding(Vec::new(), now, horizon, seen, next.as_ref());
+        Self { hold: Some(next), ..write }
+    }
+
+    /// A write that gives charges back: it needs the buckets alone. It creates no item, and takes nothing that the item's
+    /// memory or a hold would have to know of.
+    #[must_use]
+    pub fn giving_back(limits: Vec<LimitWrite>) -> Self {
+        Self { checks: Vec::new(), limits, hold: None, memory: None }
+    }
+
+    fn holding(
+        limits: Vec<LimitWrite>,
+        now: Timestamp,
+        horizon: u64,
+        seen: Option<&Hold>,
+        next: Option<&Hold>,
+    ) -> Self {
         // Seconds are rounded up: a part of a second is still to be remembered.
-        let expires_at = (now.as_secs() + 1).saturating_add(horizon);
-        Self { checks: vec![ItemCheck::HorizonAtMost(horizon)], limits, horizon, expires_at }
+        let forgotten = (now.as_secs() + 1).saturating_add(horizon);
+        let expires_at = next.map_or(forgotten, |hold| forgotten.max(hold.until().as_secs() + 1));
+        let checks = vec![ItemCheck::HorizonAtMost(horizon), ItemCheck::HoldIs(seen.cloned())];
+        Self { checks, limits, hold: None, memory: Some(Memory { horizon, expires_at }) }
     }
 
     /// The item after the write, or `None` if its condition does not hold and nothing is written.
     #[must_use]
     pub fn apply(&self, item: Option<&Item>) -> Option<Item> {
         let item = item.cloned().unwrap_or_default();
-        let item_holds = self.checks.iter().all(|check| match check {
-            ItemCheck::HorizonAtMost(secs) => item.horizon.is_none_or(|h| h <= *secs),
-        });
-        let limits_hold = self.limits.iter().all(|l| l.holds(item.buckets.get(&l.limit)));
+        let item_holds = self.checks.iter().all(|check| check.holds(&item));
+        let limits_hold = self.limits.iter().all(|l| l.expect.holds(item.buckets.get(&l.limit)));
         if !(item_holds && limits_hold) {
             return None;
         }
@@ -174,8 +256,13 @@ impl Write {
             let bucket = l.assigned(next.buckets.get(&l.limit));
             next.buckets.insert(l.limit.clone(), bucket);
         }
-        next.horizon = Some(self.horizon);
-        next.expires_at = Some(self.expires_at);
+        if let Some(hold) = &self.hold {
+            next.hold.clone_from(hold);
+        }
+        if let Some(Memory { horizon, expires_at }) = self.memory {
+            next.horizon = Some(horizon);
+            next.expires_at = Some(expires_at);
+        }
         Some(next)
     }
 }

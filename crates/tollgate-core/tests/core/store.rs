@@ -4,8 +4,10 @@
 
 use tollgate_core::take::{Moment, Notice};
 use tollgate_core::write::Assign;
-use tollgate_core::{Bucket, Charge, Charges, Decision, Item, Key, LimitName, OnChange, Step, Take, Terms, Timestamp};
-use tollgate_core::{TokenBucket, Write};
+use tollgate_core::{
+    Bucket, Charge, Charges, Decision, Expect, Item, ItemKey, Key, LimitName, Mode, OnChange, Step, Take, Terms,
+    Timestamp, TokenBucket, Write,
+};
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000 * MS;
@@ -28,11 +30,11 @@ pub(crate) fn plan(revision: u64, plan: &str, bucket: TokenBucket) -> Terms {
 
 pub(crate) fn charge(limit: &str, terms: &Terms, cost: u64) -> Charge {
     let limit = LimitName::new(limit).unwrap();
-    Charge { limit, terms: terms.clone(), on_change: OnChange::Proportional, cost }
+    Charge { limit, terms: terms.clone(), on_change: OnChange::Proportional, cost, mode: Mode::Enforce }
 }
 
 pub(crate) fn on_key(list: Vec<Charge>) -> Charges {
-    Charges::new(Key::new([("user", "alice")]).unwrap(), list).unwrap()
+    Charges::new(ItemKey::shared(Key::new([("user", "alice")]).unwrap()), list).unwrap()
 }
 
 /// A charge on the limit `l` alone.
@@ -121,7 +123,7 @@ impl Store {
 /// Whether `write` takes tokens of a limit, told by what it does to the item rather than by what its maker says.
 fn is_charge(write: &Write, before: Option<&Item>, charges: &Charges) -> bool {
     write.limits.iter().any(|limit| match (&limit.assign, before.and_then(|i| i.buckets.get(&limit.limit))) {
-        (Assign::Replace(next), Some(seen)) if !limit.or_absent => {
+        (Assign::Replace(next), Some(seen)) if !matches!(limit.expect, Expect::AbsentOr(_)) => {
             let rule = charges.charges().iter().find(|c| c.limit == limit.limit).unwrap().on_change;
             next.tat > next.terms.carry(&seen.terms, seen.tat, next.busy_period.since, rule)
         }
