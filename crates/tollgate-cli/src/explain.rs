@@ -80,7 +80,8 @@ fn charges(policy: &Policy, found: &RouteMatch<'_>, args: &ExplainArgs, plan: Op
 }
 
 fn told(policy: &Policy, charge: &ResolvedCharge, plan: Option<&str>) -> tollgate_policy::Result<Charge> {
-    let figures = policy.limit(charge.limit.as_str())?.figures(plan);
+    let limit = policy.limit(charge.limit.as_str())?;
+    let figures = limit.figures(plan);
     let (key, missing) = match &charge.key {
         ResolvedKey::Found { key, .. } => (Some(key), None),
         ResolvedKey::Missing(part) => (None, Some(part.to_string())),
@@ -94,7 +95,7 @@ fn told(policy: &Policy, charge: &ResolvedCharge, plan: Option<&str>) -> tollgat
         rate: figures.rate().to_owned(),
         burst: figures.bucket().burst(),
         algorithm: "token-bucket",
-        partition_key: key.map(tollgate_dynamodb::partition_key::of),
+        partition_key: key.map(|key| tollgate_dynamodb::partition_key::of(&limit.item(key.clone()))),
     })
 }
 

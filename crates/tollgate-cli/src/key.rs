@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::time::Duration;
 use tollgate::Store;
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Bucket, Key, LimitName, Timestamp};
+use tollgate_core::{Bucket, ItemKey, Key, LimitName, Timestamp};
 use tollgate_dynamodb::admin::{self, Inspection};
 use tollgate_dynamodb::attributes;
 
@@ -43,7 +43,7 @@ pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
     let key: Key = args.key.parse()?;
     declares(&args, None)?;
     let store = open::target(&args.on.target).await?;
-    let inspected = view(&key, admin::inspect(&store, &key).await?);
+    let inspected = view(&key, admin::inspect(&store, &ItemKey::shared(key.clone())).await?);
     output::result(args.on.json, &inspected, || text(&inspected))
 }
 
@@ -53,14 +53,14 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
     let is_declared = declares(&args.key, only.as_ref())?;
     let store = open::target(&args.key.on.target).await?;
     if let (Some(only), false) = (&only, is_declared) {
-        let known = store.read(&key, &[]).await?.unwrap_or_default().buckets;
+        let known = store.read(&ItemKey::shared(key.clone()), &[]).await?.unwrap_or_default().buckets;
         if !known.contains_key(only) {
             let known: Vec<_> = known.keys().map(LimitName::as_str).collect();
             let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
             return Err(CliError::Input(format!("{key} has no state of limit {only}; the table remembers: {known}")));
         }
     }
-    let limits = admin::reset(&store, &key, only.as_ref()).await?;
+    let limits = admin::reset(&store, &ItemKey::shared(key.clone()), only.as_ref()).await?;
     let names: Vec<_> = limits.iter().map(LimitName::as_str).collect();
     let value = serde_json::json!({ "key": key.to_string(), "reset": names });
     output::result(args.key.on.json, &value, || match names.as_slice() {
@@ -84,7 +84,7 @@ fn view(key: &Key, inspection: Inspection) -> Inspected {
     let buckets = item.into_iter().flat_map(|item| &item.buckets);
     Inspected {
         key: key.to_string(),
-        pk: tollgate_dynamodb::partition_key::of(key),
+        pk: tollgate_dynamodb::partition_key::of(&ItemKey::shared(key.clone())),
         now_ms: now.as_millis(),
         exists: item.is_some(),
         limits: buckets.map(|(limit, bucket)| (limit.to_string(), told(bucket, now))).collect(),

@@ -168,10 +168,16 @@ impl Charges {
         self.horizon
     }
 
-    /// What happens if the store cannot answer about this item. Limits that only report never matter.
+    /// What happens if the store cannot answer about this item.
     #[must_use]
     pub fn on_store_failure(&self) -> StoreFailure {
-        if self.charges.iter().all(|c| c.mode == Mode::Shadow) { StoreFailure::Open } else { self.on_store_failure }
+        self.on_store_failure
+    }
+
+    /// Whether all limits only report, so that nothing about this item can refuse the call.
+    #[must_use]
+    pub fn only_report(&self) -> bool {
+        self.charges.iter().all(|c| c.mode == Mode::Shadow)
     }
 
     /// Whether the whole decision is wanted in one transaction.

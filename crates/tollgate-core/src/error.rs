@@ -52,6 +52,9 @@ pub enum Error {
     /// A decision charges more limits than one write can carry.
     #[error("a decision on {0} limits of one key is more than the 16 that one write can carry; split it")]
     TooManyCharges(usize),
+    /// A hold overrides more limits of one key than an item has room for.
+    #[error("{0} limits of one key would have other figures; the most is 16: lift some with `tollgate allow`")]
+    TooManyOverrides(usize),
     /// A decision that charges nothing.
     #[error("a decision needs at least one limit to charge")]
     NoCharges,

@@ -1,14 +1,20 @@
-//! What an operator does to one key: look at it, and give its tokens back.
+//! What an operator does to the item of a key: look at it, give its tokens back, set or lift a hold, forget it.
 //!
-//! Invariant: a reset rewrites buckets under the same condition as any other change (exactly as seen), so it never
-//! undoes a charge that it did not see, and it never deletes the item.
+//! Invariant: everything but forgetting is a conditional write on the item exactly as seen, so it never undoes what it did
+//! not see, and it never deletes the item: that would forgive whatever else the item remembers.
 
 use crate::attributes::{self, Attributes};
 use crate::error::{Error, Result};
 use crate::store::{DynamoStore, Store, Written};
-use tollgate_core::{Bucket, BusyPeriod, Item, Key, LimitName, LimitWrite, Timestamp, TokenBucket, Write};
+use std::collections::BTreeMap;
+use tollgate_core::{
+    Bucket, BusyPeriod, Hold, Item, ItemKey, LimitName, LimitWrite, Override, Timestamp, TokenBucket, Write,
+};
 
-/// A key as the table has it.
+/// Writes of a change that others overtake before it is given up.
+const MOST_WRITES: u32 = 8;
+
+/// An item as the table has it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -20,39 +26,101 @@ pub struct Inspection {
     pub raw: Option<Attributes>,
 }
 
-/// Reads a key. Limits whose attributes cannot be read are only in `raw`.
+/// Reads an item. Limits whose attributes cannot be read are only in `raw`.
 ///
 /// # Errors
 ///
 /// The table cannot be read, or the item has another form.
-pub async fn inspect(store: &DynamoStore, key: &Key) -> Result<Inspection> {
-    let raw = store.attributes(key).await?;
+pub async fn inspect(store: &DynamoStore, item: &ItemKey) -> Result<Inspection> {
+    let raw = store.attributes(item).await?;
     let now = store.moment().now;
     let item =
         raw.as_ref().map(|found| attributes::to_item(found, &[])).transpose()?.filter(|item| !item.is_expired(now));
     Ok(Inspection { now, item, raw })
 }
 
-/// Fills a key's buckets, or the one of `only`. Returns the limits that were not full.
+/// Fills an item's buckets, or the one of `only`. Returns the limits that were not full.
 ///
 /// # Errors
 ///
 /// The table cannot be read or written, or the key is so contended that eight writes in a row were overtaken.
-pub async fn reset<S: Store>(store: &S, key: &Key, only: Option<&LimitName>) -> Result<Vec<LimitName>> {
-    const MOST_WRITES: u32 = 8;
-    let mut found = store.read(key, &[]).await?;
-    for _ in 0..MOST_WRITES {
-        let now = store.moment().now;
-        let item = found.take().unwrap_or_default();
+pub async fn reset<S: Store>(store: &S, item: &ItemKey, only: Option<&LimitName>) -> Result<Vec<LimitName>> {
+    let fill_all = |found: &Item, now| {
         let is_meant = |limit: &LimitName| only.is_none_or(|o| o == limit);
-        let owing = item.buckets.iter().filter(|(limit, bucket)| is_meant(limit) && !bucket.is_idle(now));
+        let owing = found.buckets.iter().filter(|(limit, bucket)| is_meant(limit) && !bucket.is_idle(now));
         let writes: Vec<_> = owing.map(|(limit, bucket)| fill(limit, bucket, now)).collect();
-        if writes.is_empty() {
-            return Ok(Vec::new());
+        let limits: Vec<_> = writes.iter().map(|w| w.limit.clone()).collect();
+        let write = || Write::new(writes, now, found.horizon.unwrap_or(0), found.hold.as_ref());
+        Ok(((!limits.is_empty()).then(write), limits))
+    };
+    change(store, item, fill_all).await
+}
+
+/// A change of what an operator has set for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Every call is denied until then.
+    Ban(Timestamp),
+    /// A limit has other figures until then.
+    Override(LimitName, Override),
+    /// What was set for one limit, or all that was set, ban included, ends now.
+    Allow(Option<LimitName>),
+}
+
+impl Order {
+    /// What is in force after it, beside what `held` says.
+    fn after(&self, held: Option<Hold>) -> Hold {
+        let mut hold = Hold { id: fastrand::u64(..), ..held.unwrap_or_default() };
+        match self {
+            Self::Ban(until) => hold.banned_until = Some(*until),
+            Self::Override(limit, figures) => drop(hold.overrides.insert(limit.clone(), *figures)),
+            Self::Allow(Some(limit)) => drop(hold.overrides.remove(limit)),
+            Self::Allow(None) => (hold.banned_until, hold.overrides) = (None, BTreeMap::new()),
         }
-        let limits = writes.iter().map(|w| w.limit.clone()).collect();
-        match store.write(key, &Write::new(writes, now, item.horizon.unwrap_or(0))).await? {
-            Written::Applied(_) => return Ok(limits),
+        hold
+    }
+}
+
+/// Carries out `order` and returns what is in force then. It is in force with the next decision, in every process; one that
+/// has just denied the key sees within a second that it is lifted.
+///
+/// # Errors
+///
+/// The table cannot be read or written, the key is so contended that eight writes in a row were overtaken, or
+/// [`tollgate_core::Error::TooManyOverrides`].
+pub async fn order<S: Store>(store: &S, item: &ItemKey, order: &Order) -> Result<Option<Hold>> {
+    // The figures' debt must be remembered like any other.
+    let needed = match order {
+        Order::Override(_, figures) => figures.bucket.horizon_secs(),
+        Order::Ban(_) | Order::Allow(_) => 0,
+    };
+    let set = |found: &Item, now| {
+        let in_force = found.hold.as_ref().and_then(|hold| hold.in_force(now));
+        let next = Some(order.after(in_force)).filter(|hold| !hold.is_empty());
+        let overrides = next.as_ref().map_or(0, |hold| hold.overrides.len());
+        if overrides > Hold::MOST_OVERRIDES {
+            return Err(tollgate_core::Error::TooManyOverrides(overrides).into());
+        }
+        let horizon = found.horizon.unwrap_or(0).max(needed);
+        let write = (next.is_some() || found.hold.is_some())
+            .then(|| Write::set_hold(now, horizon, found.hold.as_ref(), next.clone()));
+        Ok((write, next))
+    };
+    change(store, item, set).await
+}
+
+/// Writes what `next` makes of the item that is there, until it is not overtaken; nothing if that is no write.
+async fn change<S: Store, T>(
+    store: &S,
+    item: &ItemKey,
+    next: impl Fn(&Item, Timestamp) -> Result<(Option<Write>, T)>,
+) -> Result<T> {
+    let mut found = store.read(item, &[]).await?;
+    for _ in 0..MOST_WRITES {
+        let (write, told) = next(&found.take().unwrap_or_default(), store.moment().now)?;
+        let Some(write) = write else { return Ok(told) };
+        match store.write(item, &write).await? {
+            Written::Applied(_) => return Ok(told),
             Written::Refused(newer) => found = newer,
         }
     }
@@ -63,9 +131,6 @@ fn fill(limit: &LimitName, seen: &Bucket, now: Timestamp) -> LimitWrite {
     // Full for every clock that agrees with the table's, not only for this one.
     let bucket = &seen.terms.bucket;
     let full = bucket.at(now) - bucket.span(TokenBucket::CLOCK_TOLERANCE_NS);
-    LimitWrite::change(
-        limit.clone(),
-        seen,
-        Bucket::starting(seen.terms.clone(), full, BusyPeriod { since: now, id: fastrand::u64(..) }),
-    )
+    let next = Bucket::starting(seen.terms.clone(), full, BusyPeriod { since: now, id: fastrand::u64(..) });
+    LimitWrite::exact(limit.clone(), Some(seen), next)
 }

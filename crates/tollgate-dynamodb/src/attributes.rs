@@ -10,6 +10,8 @@ use tollgate_core::{Bucket, Error, Item, LimitName, Result, Terms, Ticks};
 
 /// The item's horizon, seconds.
 pub const HORIZON: &str = "h";
+/// What an operator has set for the key.
+pub const HOLD: &str = "hold";
 /// When DynamoDB may delete the item, epoch seconds (the table's TTL attribute).
 pub const EXPIRES_AT: &str = "expires_at";
 
@@ -44,7 +46,9 @@ pub(crate) fn number(n: impl ToString) -> AttributeValue {
 ///
 /// [`Error::Stored`] if an attribute of one of `required` or of the item is malformed.
 pub fn to_item(attributes: &Attributes, required: &[&LimitName]) -> Result<Item> {
+    let hold = attributes.get(HOLD).map(|_| text(attributes, HOLD)).transpose()?;
     let mut item = Item {
+        hold: hold.map(str::parse).transpose()?,
         horizon: optional(attributes, HORIZON)?,
         expires_at: optional(attributes, EXPIRES_AT)?,
         ..Item::default()

@@ -184,13 +184,23 @@ where
 /// Only a write can have been applied.
 fn unanswered(cause: String, context: Context<'_>) -> Error {
     match context.action {
-        "dynamodb:UpdateItem" => Error::Ambiguous(cause),
+        "dynamodb:UpdateItem" | "dynamodb:TransactWriteItems" => Error::Ambiguous(cause),
         _ => Error::NoAnswer { endpoint: context.endpoint.to_owned(), cause },
     }
 }
 
 fn before_sending(message: String, context: Context<'_>) -> Error {
     Error::Refused { action: context.action, message }
+}
+
+/// Why a transaction was cancelled, if not for a condition: nothing was written either way.
+pub(crate) fn by_cancellation(code: &str, context: Context<'_>) -> Error {
+    match code {
+        "TransactionConflict" | "ProvisionedThroughputExceeded" | "ThrottlingError" => {
+            Error::Throttled(code.to_owned())
+        }
+        _ => Error::Refused { action: context.action, message: format!("the transaction was cancelled: {code}") },
+    }
 }
 
 /// DynamoDB's error codes, by what they say (Developer Guide, "Error handling").
@@ -201,6 +211,7 @@ fn by_code(code: &str, message: String, context: Context<'_>) -> Error {
         | "ThrottlingException"
         | "RequestLimitExceeded"
         | "TransactionConflictException"
+        | "TransactionInProgressException"
         | "LimitExceededException" => Error::Throttled(code.to_owned()),
         "ResourceNotFoundException" => {
             Error::TableMissing { table: context.table.to_owned(), endpoint: context.endpoint.to_owned() }

@@ -1,20 +1,21 @@
 //! A core [`Write`] as DynamoDB expressions, word for word.
 //!
 //! ```text
-//! new or busy   (attribute_not_exists(#t0) OR (#t0 BETWEEN :from0 AND :to0 AND #f0 = :f0))
+//! new or busy   (attribute_not_exists(#t0) OR (#t0 BETWEEN :from0 AND :to0 AND #f0 = :was0))
 //!               SET #t0 = if_not_exists(#t0, :start0) + :inc0, #f0 = if_not_exists(#f0, :f0), …
-//! new or idle   (attribute_not_exists(#t0) OR (#t0 < :below0 AND #f0 = :f0))
+//! new or idle   (attribute_not_exists(#t0) OR (#t0 < :below0 AND #f0 = :was0))
 //!               SET #t0 = :tat0, #f0 = :f0, #b0 = :b0, #a0 = :a0
-//! change        (#t0 = :seen0 AND #f0 = :was0 AND #b0 = :in0)
+//! exact         (#t0 = :seen0 AND #f0 = :was0 AND #b0 = :in0 AND #a0 = :adj0), or attribute_not_exists(#t0)
+//! item          (attribute_not_exists(#h) OR #h <= :hmax) AND attribute_not_exists(#hold), or #hold = :hold
 //! ```
 //!
 //! Invariant: the expression says what [`Write::apply`] does, no more and no less; the conformance tests compare them.
 
-use crate::attributes::{Attributes, EXPIRES_AT, HORIZON, Names, number};
+use crate::attributes::{Attributes, EXPIRES_AT, HOLD, HORIZON, Names, number};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
-use tollgate_core::write::{Assign, ItemCheck};
-use tollgate_core::{Check, LimitWrite, Write};
+use tollgate_core::write::{Assign, ItemCheck, Memory};
+use tollgate_core::{Check, Expect, LimitWrite, Write};
 
 /// The expressions of one `UpdateItem`.
 #[derive(Debug, Clone, Default)]
@@ -33,26 +34,33 @@ pub struct Expressions {
 #[must_use]
 pub fn render(write: &Write) -> Expressions {
     let mut out = Expressions::default();
-    let horizon = out.name("#h", HORIZON);
-    let expires = out.name("#x", EXPIRES_AT);
     let (mut conditions, mut sets) = (Vec::new(), Vec::new());
     for check in &write.checks {
-        conditions.push(match check {
-            ItemCheck::HorizonAtMost(secs) => {
-                let most = out.value(":hmax", number(secs));
-                format!("(attribute_not_exists({horizon}) OR {horizon} <= {most})")
-            }
-        });
+        conditions.push(out.item_check(check));
     }
     for (i, limit) in write.limits.iter().enumerate() {
         let mut slot = Slot::new(&mut out, i, limit);
         conditions.push(slot.condition(limit));
         sets.push(slot.assignment(&limit.assign));
     }
-    let (h, x) = (out.value(":h", number(write.horizon)), out.value(":x", number(write.expires_at)));
-    sets.push(format!("{horizon} = {h}, {expires} = {x}"));
+    if let Some(Memory { horizon, expires_at }) = write.memory {
+        let (h, x) = (out.name("#h", HORIZON), out.name("#x", EXPIRES_AT));
+        let (horizon, expires_at) = (out.value(":h", number(horizon)), out.value(":x", number(expires_at)));
+        sets.push(format!("{h} = {horizon}, {x} = {expires_at}"));
+    }
+    let mut remove = "";
+    if let Some(next) = &write.hold {
+        let hold = out.name("#hold", HOLD);
+        match next {
+            Some(next) => {
+                let next = out.value(":next", AttributeValue::S(next.to_string()));
+                sets.push(format!("{hold} = {next}"));
+            }
+            None => remove = " REMOVE #hold",
+        }
+    }
     out.condition = conditions.join(" AND ");
-    out.update = format!("SET {}", sets.join(", "));
+    out.update = format!("SET {}{remove}", sets.join(", "));
     out
 }
 
@@ -65,6 +73,20 @@ impl Expressions {
     fn value(&mut self, placeholder: &str, value: AttributeValue) -> String {
         self.values.insert(placeholder.to_owned(), value);
         placeholder.to_owned()
+    }
+
+    fn item_check(&mut self, check: &ItemCheck) -> String {
+        match check {
+            ItemCheck::HorizonAtMost(secs) => {
+                let (horizon, most) = (self.name("#h", HORIZON), self.value(":hmax", number(secs)));
+                format!("(attribute_not_exists({horizon}) OR {horizon} <= {most})")
+            }
+            ItemCheck::HoldIs(None) => format!("attribute_not_exists({})", self.name("#hold", HOLD)),
+            ItemCheck::HoldIs(Some(hold)) => {
+                let (name, seen) = (self.name("#hold", HOLD), self.value(":hold", AttributeValue::S(hold.to_string())));
+                format!("{name} = {seen}")
+            }
+        }
     }
 }
 
@@ -94,12 +116,14 @@ impl<'e> Slot<'e> {
     }
 
     fn condition(&mut self, limit: &LimitWrite) -> String {
-        let checks: Vec<_> = limit.checks.iter().map(|check| self.check(check)).collect();
-        let checks = checks.join(" AND ");
-        if limit.or_absent {
-            format!("(attribute_not_exists({}) OR ({checks}))", self.tat)
-        } else {
-            format!("({checks})")
+        let mut all = |checks: &[Check]| checks.iter().map(|check| self.check(check)).collect::<Vec<_>>().join(" AND ");
+        match &limit.expect {
+            Expect::Absent => format!("attribute_not_exists({})", self.tat),
+            Expect::AbsentOr(checks) => {
+                let checks = all(checks);
+                format!("(attribute_not_exists({}) OR ({checks}))", self.tat)
+            }
+            Expect::Present(checks) => format!("({})", all(checks)),
         }
     }
 
@@ -124,6 +148,10 @@ impl<'e> Slot<'e> {
             Check::BusyPeriodIs(period) => {
                 let within = self.value("in", AttributeValue::S(period.to_string()));
                 format!("{} = {within}", self.b)
+            }
+            Check::AdjustedIs(ticks) => {
+                let adjusted = self.value("adj", number(ticks));
+                format!("{} = {adjusted}", self.adj)
             }
         }
     }

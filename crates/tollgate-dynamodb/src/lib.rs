@@ -5,12 +5,13 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`limiter`] | [`Limiter`]: drives the core's protocol against a [`Store`] within a deadline |
+//! | `memory` | what this process last saw of a key |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
 //! | [`attributes`] | the item as DynamoDB attributes, both ways; what it costs to write |
-//! | [`partition_key`] | a key as the table's `pk` |
+//! | [`partition_key`] | an item's key as the table's `pk` |
 //! | [`clock`] | the system clock, and its offset from the table's, told from `Date` headers |
-//! | [`admin`] | looking at a key and giving its tokens back |
+//! | [`admin`] | what an operator does to a key: look, reset, ban, override, forget |
 //! | [`table`] | creating the table, and checking one that exists |
 //! | [`connect`](mod@connect) | the SDK client: one TLS stack, no retries, no hidden waits |
 //! | [`meter`] | what is counted; exporters come in from outside |
@@ -18,7 +19,7 @@
 //! # One table
 //!
 //! `pk` (string) is the partition key; there is no sort key. Per limit an item keeps `<limit>.tat`, `.f`, `.b` and
-//! `.adj`; per item `h` (horizon) and `expires_at` (TTL, epoch seconds).
+//! `.adj`; per item `h` (horizon), `expires_at` (TTL, epoch seconds) and, when an operator has set something, `hold`.
 
 pub mod admin;
 pub mod attributes;
@@ -27,6 +28,7 @@ pub mod connect;
 mod error;
 pub mod expression;
 pub mod limiter;
+mod memory;
 pub mod meter;
 pub mod partition_key;
 pub mod store;
@@ -38,4 +40,4 @@ pub use connect::{Connection, connect};
 pub use error::{Error, Fate, Result};
 pub use limiter::Limiter;
 pub use meter::{Counters, Event, Meter};
-pub use store::{DynamoStore, Store, Written};
+pub use store::{DynamoStore, Store, Transacted, Written};

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::take::Notice;
-use tollgate_core::{Decision, Outcome};
+use tollgate_core::{Decision, Held, LimitDecision, Mode, Outcome, Source};
 
 /// Something worth counting.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,11 @@ pub enum Event<'a> {
     Notice(&'a Notice),
     /// The table throttled a request, which will be sent again if there is time.
     Throttled,
-    /// A decision failed: the store gave no answer, or the key was too contended.
+    /// What a call had been charged was given back, since another of its keys refused it.
+    Refunded,
+    /// A charge could not be given back: its tokens come back as the bucket refills.
+    RefundLost,
+    /// A part of a decision failed: the store gave no answer, or the key was too contended.
     StoreFailure(&'a crate::Error),
     /// The local clock is this many milliseconds ahead of the table's (behind, if negative) and is being corrected.
     ClockSkew(i64),
@@ -56,6 +60,11 @@ pub struct Counters {
     allowed: AtomicU64,
     denied: AtomicU64,
     never_fits: AtomicU64,
+    from_memory: AtomicU64,
+    banned: AtomicU64,
+    shadow_denied: AtomicU64,
+    refunded: AtomicU64,
+    refunds_lost: AtomicU64,
     mispredicted: AtomicU64,
     revision_conflicts: AtomicU64,
     pulled_back: AtomicU64,
@@ -81,6 +90,11 @@ pub struct Counts {
     pub allowed: u64,
     pub denied: u64,
     pub never_fits: u64,
+    pub from_memory: u64,
+    pub banned: u64,
+    pub shadow_denied: u64,
+    pub refunded: u64,
+    pub refunds_lost: u64,
     pub mispredicted: u64,
     pub revision_conflicts: u64,
     pub pulled_back: u64,
@@ -107,6 +121,11 @@ impl Counters {
             allowed: get(&self.allowed),
             denied: get(&self.denied),
             never_fits: get(&self.never_fits),
+            from_memory: get(&self.from_memory),
+            banned: get(&self.banned),
+            shadow_denied: get(&self.shadow_denied),
+            refunded: get(&self.refunded),
+            refunds_lost: get(&self.refunds_lost),
             mispredicted: get(&self.mispredicted),
             revision_conflicts: get(&self.revision_conflicts),
             pulled_back: get(&self.pulled_back),
@@ -138,7 +157,13 @@ impl Meter for Counters {
                     Outcome::NeverFits => add(&self.never_fits, 1),
                     _ => add(&self.denied, 1),
                 }
+                let any = |is: fn(&LimitDecision) -> bool| u64::from(decision.limits.iter().any(is));
+                add(&self.from_memory, any(|l| l.source == Source::Cache));
+                add(&self.banned, any(|l| l.is_in_the_way() && matches!(l.held, Some(Held::Ban { .. }))));
+                add(&self.shadow_denied, any(|l| l.mode == Mode::Shadow && l.outcome != Outcome::Allowed));
             }
+            Event::Refunded => add(&self.refunded, 1),
+            Event::RefundLost => add(&self.refunds_lost, 1),
             Event::Notice(Notice::Mispredicted) => add(&self.mispredicted, 1),
             Event::Notice(Notice::RevisionConflict(_)) => add(&self.revision_conflicts, 1),
             Event::Notice(Notice::PulledBack(_)) => add(&self.pulled_back, 1),

@@ -1,6 +1,6 @@
-//! The store that the limiter drives: read an item, or write it if a condition holds; nothing else.
+//! The store that the limiter drives: read an item, or write one or several if conditions hold; nothing else.
 //!
-//! Invariant: a write is one request, and is never sent twice by this layer. Its failure says whether it may have been
+//! Invariant: a write, and a transaction of writes, is one request, and is never sent twice by this layer. Its failure says whether it may have been
 //! applied ([`Error::fate`]).
 
 use crate::attributes::{self, Attributes};
@@ -12,14 +12,16 @@ use crate::meter::{Event, Meter};
 use crate::partition_key;
 use crate::wire::Wire;
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConsumedCapacity, ReturnConsumedCapacity, ReturnValue, ReturnValuesOnConditionCheckFailure,
+    AttributeValue, CancellationReason, ConsumedCapacity, ReturnConsumedCapacity, ReturnValue,
+    ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use std::future::Future;
 use std::sync::Arc;
 use tollgate_core::take::Moment;
-use tollgate_core::{Clock, Item, Key, LimitName, Write};
+use tollgate_core::{Clock, Item, ItemKey, LimitName, Write};
 
 /// What became of a write whose answer arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,15 @@ pub enum Written {
     Refused(Option<Item>),
 }
 
+/// What became of a transaction whose answer arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transacted {
+    /// All conditions held, and all was written.
+    Applied,
+    /// Nothing was written. For each write, in order: what was found, if its own condition did not hold.
+    Refused(Vec<Option<Option<Item>>>),
+}
+
 /// One table, or something with the same semantics.
 pub trait Store: Send + Sync {
     /// The time now as the store would tell it, and whether that is known.
@@ -38,11 +49,14 @@ pub trait Store: Send + Sync {
     /// Who counts.
     fn meter(&self) -> &dyn Meter;
 
-    /// Reads the item of `key`, strongly consistent; it is an error if the state of one of `limits` cannot be read.
-    fn read(&self, key: &Key, limits: &[&LimitName]) -> impl Future<Output = Result<Option<Item>>> + Send;
+    /// Reads an item, strongly consistent; it is an error if the state of one of `limits` cannot be read.
+    fn read(&self, item: &ItemKey, limits: &[&LimitName]) -> impl Future<Output = Result<Option<Item>>> + Send;
 
-    /// Writes the item of `key` if the condition holds, atomically.
-    fn write(&self, key: &Key, write: &Write) -> impl Future<Output = Result<Written>> + Send;
+    /// Writes an item if the condition holds, atomically.
+    fn write(&self, item: &ItemKey, write: &Write) -> impl Future<Output = Result<Written>> + Send;
+
+    /// Writes several items, each once, if all conditions hold, atomically.
+    fn transact(&self, writes: &[(&ItemKey, &Write)]) -> impl Future<Output = Result<Transacted>> + Send;
 }
 
 /// A DynamoDB table.
@@ -86,13 +100,13 @@ impl DynamoStore {
         self.get("1/warm-up").await.map(|_| ())
     }
 
-    /// The raw attributes of a key's item, strongly consistent.
+    /// The raw attributes of an item, strongly consistent.
     ///
     /// # Errors
     ///
     /// Whatever keeps the table from being read.
-    pub async fn attributes(&self, key: &Key) -> Result<Option<Attributes>> {
-        self.get(&partition_key::of(key)).await
+    pub async fn attributes(&self, item: &ItemKey) -> Result<Option<Attributes>> {
+        self.get(&partition_key::of(item)).await
     }
 
     /// The table's name.
@@ -115,6 +129,23 @@ impl DynamoStore {
         Ok(output.item)
     }
 
+    /// What a cancelled transaction says, write by write.
+    fn cancelled(&self, reasons: &[CancellationReason], writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
+        let code = |reason: &CancellationReason| reason.code().unwrap_or_default().to_owned();
+        let is_refusal = |reason: &&CancellationReason| code(reason) == "ConditionalCheckFailed";
+        if !reasons.iter().any(|reason| is_refusal(&reason)) {
+            let cause = reasons.iter().map(code).find(|code| !code.is_empty() && code != "None").unwrap_or_default();
+            let context = self.context("dynamodb:TransactWriteItems");
+            return Err(error::by_cancellation(&cause, context));
+        }
+        let found = reasons.iter().zip(writes).map(|(reason, (_, write))| {
+            self.meter.record(Event::WriteUnits(2 * attributes::write_units(reason.item.as_ref())));
+            let item = |found: &Attributes| attributes::to_item(found, &charged(write));
+            Some(reason).filter(is_refusal).map(|reason| reason.item.as_ref().map(item).transpose()).transpose()
+        });
+        Ok(Transacted::Refused(found.collect::<tollgate_core::Result<Vec<_>>>()?))
+    }
+
     fn refused(&self, error: UpdateItemError, limits: &[&LimitName]) -> Result<Written> {
         let found = match error {
             UpdateItemError::ConditionalCheckFailedException(failed) => failed.item,
@@ -123,6 +154,10 @@ impl DynamoStore {
         self.meter.record(Event::WriteUnits(attributes::write_units(found.as_ref())));
         Ok(Written::Refused(found.as_ref().map(|found| attributes::to_item(found, limits)).transpose()?))
     }
+}
+
+fn charged(write: &Write) -> Vec<&LimitName> {
+    write.limits.iter().map(|l| &l.limit).collect()
 }
 
 /// Capacity units of a reply, rounded up; a reply that does not say counts as 1.
@@ -143,16 +178,16 @@ impl Store for DynamoStore {
         &*self.meter
     }
 
-    async fn read(&self, key: &Key, limits: &[&LimitName]) -> Result<Option<Item>> {
-        Ok(self.attributes(key).await?.map(|found| attributes::to_item(&found, limits)).transpose()?)
+    async fn read(&self, item: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
+        Ok(self.attributes(item).await?.map(|found| attributes::to_item(&found, limits)).transpose()?)
     }
 
-    async fn write(&self, key: &Key, write: &Write) -> Result<Written> {
+    async fn write(&self, item: &ItemKey, write: &Write) -> Result<Written> {
         let rendered = expression::render(write);
-        let limits: Vec<&LimitName> = write.limits.iter().map(|l| &l.limit).collect();
+        let limits = charged(write);
         let request = self.client.update_item().table_name(&self.table);
         let request = request
-            .key(partition_key::ATTRIBUTE, AttributeValue::S(partition_key::of(key)))
+            .key(partition_key::ATTRIBUTE, AttributeValue::S(partition_key::of(item)))
             .condition_expression(rendered.condition)
             .update_expression(rendered.update)
             .set_expression_attribute_names(Some(rendered.names))
@@ -173,6 +208,38 @@ impl Store for DynamoStore {
             }
             Err(failed) if is_refusal(&failed) => self.refused(failed.into_service_error(), &limits),
             Err(failed) => Err(error::classify(&failed, self.context("dynamodb:UpdateItem"))),
+        }
+    }
+
+    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
+        let context = self.context("dynamodb:TransactWriteItems");
+        let mut request = self.client.transact_write_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
+        for (item, write) in writes {
+            let rendered = expression::render(write);
+            let update = Update::builder()
+                .table_name(&self.table)
+                .key(partition_key::ATTRIBUTE, AttributeValue::S(partition_key::of(item)))
+                .condition_expression(rendered.condition)
+                .update_expression(rendered.update)
+                .set_expression_attribute_names(Some(rendered.names))
+                .set_expression_attribute_values(Some(rendered.values))
+                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+                .build();
+            let update = update.map_err(|e| Error::Refused { action: context.action, message: e.to_string() })?;
+            request = request.transact_items(TransactWriteItem::builder().update(update).build());
+        }
+        match request.send().await {
+            Ok(output) => {
+                let consumed = output.consumed_capacity().iter().map(|consumed| units(Some(consumed))).sum();
+                self.meter.record(Event::WriteUnits(consumed));
+                Ok(Transacted::Applied)
+            }
+            Err(failed) => match failed.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                    self.cancelled(cancelled.cancellation_reasons(), writes)
+                }
+                _ => Err(error::classify(&failed, context)),
+            },
         }
     }
 }

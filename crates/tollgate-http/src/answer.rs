@@ -36,8 +36,6 @@ pub struct Decided {
     pub decision: Decision,
     /// The plan whose figures count.
     pub plan: Option<String>,
-    /// The key that was charged.
-    pub key: Key,
 }
 
 /// A refusal.
@@ -87,8 +85,8 @@ impl Answer {
         let wait = (!never_fits).then(|| wait::retry_after(decided.decision.retry_after().unwrap_or_default()));
         let plan = decided.plan.as_deref();
         let violated = violated(&decided.decision);
-        let quotas: Vec<_> = violated.into_iter().map(|limit| Quota::of(limit, exchange.policy, plan)).collect();
-        let winner = quotas.first().copied().flatten();
+        let winner = violated.first().and_then(|limit| Quota::of(limit, exchange.policy, plan));
+        let quotas = Quota::each_once(violated, exchange.policy, plan);
         let told = told(winner.as_ref(), decided, wait, exchange.headers);
         let problem = Problem {
             kind: if never_fits { problem::BLANK } else { problem::QUOTA_EXCEEDED },
@@ -99,11 +97,11 @@ impl Answer {
             },
             status: if never_fits { 403 } else { 429 },
             detail: &told.text,
-            violated_policies: quotas.iter().flatten().map(Quota::name).collect(),
+            violated_policies: quotas.iter().map(Quota::name).collect(),
             error: if never_fits { "cost_never_fits" } else { "rate_limited" },
             message: &told.text,
             limit: winner.as_ref().map(Quota::name),
-            scope: winner.as_ref().map(|_| scope(&decided.key)).unwrap_or_default(),
+            scope: winner.as_ref().map(|quota| scope(quota.key())).unwrap_or_default(),
             retry_after: wait,
             upgrade_url: winner.as_ref().and_then(|quota| quota.limit.upgrade_url()),
         };
@@ -183,8 +181,7 @@ fn rate_limit_fields(decided: &Decided, exchange: &Exchange<'_>) -> Vec<(HeaderN
 
 /// The limits that refuse, the one that a caller waits for longest first: those that never fit, then by their wait.
 fn violated(decision: &Decision) -> Vec<&LimitDecision> {
-    let refuses = |limit: &&LimitDecision| limit.outcome != Outcome::Allowed;
-    let mut violated: Vec<_> = decision.limits.iter().filter(refuses).collect();
+    let mut violated: Vec<_> = decision.limits.iter().filter(|limit| limit.is_in_the_way()).collect();
     violated.sort_by_key(|limit| {
         std::cmp::Reverse(if limit.outcome == Outcome::NeverFits { Some(Duration::MAX) } else { limit.retry_after })
     });

@@ -12,7 +12,4 @@ pub(crate) enum Error {
     /// The charges of the route do not make a decision.
     #[error(transparent)]
     Policy(#[from] tollgate_policy::Error),
-    /// The limits of the route are counted by several keys.
-    #[error("the route charges {0} keys, and this version decides on one at a time; charge limits with the same key")]
-    SeveralKeys(usize),
 }

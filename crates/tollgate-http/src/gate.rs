@@ -10,9 +10,9 @@ use crate::facts::Facts;
 use http::Method;
 use http::request::Parts;
 use std::sync::Arc;
-use tollgate_core::{Decision, Source};
+use tollgate_core::Decision;
 use tollgate_dynamodb::{Event, Limiter, Store};
-use tollgate_policy::{IfMissing, LivePolicy, StoreFailure};
+use tollgate_policy::{IfMissing, LivePolicy};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -73,14 +73,14 @@ impl<S: Store> Gate<S> {
             self.meter(Event::UnknownPlan);
         }
         let plan = plans.resolve(accepted)?;
-        let charges = asked.matched.route.charges();
-        let resolution = asked.policy.resolve(charges, |name| asked.value(name), plan, IfMissing::Share)?;
+        let route = asked.matched.route;
+        let lookup = |name: &str| asked.value(name);
+        let resolution = asked.policy.resolve(route.charges(), lookup, plan, IfMissing::Share)?.on(route);
         for (limit, _) in resolution.missing() {
             self.meter(Event::MissingDimension(limit.as_str()));
         }
-        let [charges] = resolution.charges.as_slice() else { return Err(Error::SeveralKeys(resolution.charges.len())) };
-        let decision = self.limiter.take(charges).await?;
-        Ok(Decided { decision, plan: plan.map(str::to_owned), key: charges.key().clone() })
+        let decision = self.limiter.take(&resolution.charges).await?;
+        Ok(Decided { decision, plan: plan.map(str::to_owned) })
     }
 
     fn meter(&self, event: Event<'_>) {
@@ -88,16 +88,9 @@ impl<S: Store> Gate<S> {
     }
 }
 
+/// The limiter has already passed what the policy lets pass.
 fn undecided(error: &Error, exchange: &Exchange<'_>) -> Verdict {
-    let limits = exchange.route.charges().iter().map(|charge| &charge.limit);
-    let rule = exchange.policy.store_failure(Some(exchange.route), limits);
     let route = exchange.route.pattern().as_str();
-    // Contention, and what cannot be read or asked, must not become a way past the limit.
-    let is_outage = matches!(error, Error::Store(store) if store.is_outage());
-    if is_outage && rule == StoreFailure::Open {
-        tracing::warn!(%error, route, "the store gave no answer; the call passes");
-        return Verdict::Admitted(Decision::new(Vec::new(), Source::Open), Additions::default());
-    }
     tracing::warn!(%error, route, "the limiter could not decide; the call is refused");
     Verdict::Refused(Answer::unavailable(exchange))
 }

@@ -42,9 +42,8 @@ impl<I, S> Layer<I> for TollgateLayer<S> {
 
 /// A service behind a policy: see [`TollgateLayer`].
 ///
-/// The handler finds the [`Decision`](tollgate_core::Decision) in the request's extensions; it lists no limit where the
-/// call passed because the store gave no answer ([`Source::Open`](tollgate_core::Source::Open)), and is not there where the
-/// request is not limited.
+/// The handler finds the [`Decision`](tollgate_core::Decision) in the request's extensions; limits that the call passed
+/// because the store gave no answer are in its `unasked`. It is not there where the request is not limited.
 #[derive(Debug)]
 pub struct Tollgate<I, S> {
     inner: I,

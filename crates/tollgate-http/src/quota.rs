@@ -1,9 +1,9 @@
-//! The figures of one limit in one decision, as answers tell them. Invariant: hidden limits are not among them, and what
-//! is left is never more than the quota.
+//! The figures of one limit in one decision, as answers tell them. Invariant: limits that are hidden, only report, or were
+//! decided by a ban are not among them, each other one is once, and what is left is never more than the quota.
 
 use crate::wait;
 use std::time::Duration;
-use tollgate_core::{Decision, LimitDecision};
+use tollgate_core::{Decision, Held, Key, LimitDecision, Mode};
 use tollgate_policy::{Limit, Policy};
 
 /// A visible limit and its part of a decision.
@@ -17,14 +17,36 @@ pub(crate) struct Quota<'a> {
 impl<'a> Quota<'a> {
     /// The visible limits of a decision, in its order.
     pub(crate) fn visible(decision: &'a Decision, policy: &'a Policy, plan: Option<&'a str>) -> Vec<Self> {
-        let of = |decision: &'a LimitDecision| Self::of(decision, policy, plan);
-        decision.limits.iter().filter_map(of).collect()
+        Self::each_once(decision.limits.iter(), policy, plan)
     }
 
-    /// The quota of a limit; `None` if it is hidden, or the policy does not have it.
+    /// The visible ones of `limits`, in their order; of one that was charged on several keys the least that is left.
+    pub(crate) fn each_once(
+        limits: impl IntoIterator<Item = &'a LimitDecision>,
+        policy: &'a Policy,
+        plan: Option<&'a str>,
+    ) -> Vec<Self> {
+        let mut quotas: Vec<Self> = Vec::new();
+        for quota in limits.into_iter().filter_map(|decision| Self::of(decision, policy, plan)) {
+            match quotas.iter_mut().find(|known| known.name() == quota.name()) {
+                Some(known) if quota.decision.remaining < known.decision.remaining => *known = quota,
+                Some(_) => {}
+                None => quotas.push(quota),
+            }
+        }
+        quotas
+    }
+
+    /// The quota of a limit; `None` if answers keep quiet about it, or the policy does not have it.
     pub(crate) fn of(decision: &'a LimitDecision, policy: &'a Policy, plan: Option<&'a str>) -> Option<Self> {
-        let limit = policy.limit(decision.limit.as_str()).ok().filter(|limit| !limit.is_hidden())?;
+        let is_quiet = decision.mode == Mode::Shadow || matches!(decision.held, Some(Held::Ban { .. }));
+        let limit = policy.limit(decision.limit.as_str()).ok().filter(|limit| !limit.is_hidden() && !is_quiet)?;
         Some(Self { limit, decision, plan })
+    }
+
+    /// Who is counted.
+    pub(crate) fn key(&self) -> &'a Key {
+        &self.decision.key
     }
 
     /// The limit's name.

@@ -1,11 +1,11 @@
-//! From names and values to what the core decides on. Invariant: all that ends up on one key goes into one
+//! From names and values to what the core decides on. Invariant: all that ends up on one item goes into one
 //! [`Charges`], whose horizon covers every limit of the policy that can share the item, charged now or not.
 
 use crate::error::{Error, Result};
 use crate::limit::{KeyPart, Limit};
 use crate::policy::Policy;
-use crate::route::RouteCharge;
-use tollgate_core::{Charge, Charges, Key, LimitName};
+use crate::route::{Route, RouteCharge};
+use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, StoreFailure};
 
 /// A cost on a limit, with the dimensions of its key given by the caller.
 #[derive(Debug, Clone, Copy)]
@@ -74,11 +74,23 @@ pub struct ResolvedCharge {
 pub struct Resolution {
     /// Each charge, in the order given.
     pub resolved: Vec<ResolvedCharge>,
-    /// Those that count, grouped by key in order of first appearance: all, or those whose key was found.
+    /// Those that count, grouped by item in order of first appearance: all, or those whose key was found.
     pub charges: Vec<Charges>,
 }
 
 impl Resolution {
+    /// Decided as `route` wants: what it says about a failing store goes before what its limits say.
+    #[must_use]
+    pub fn on(mut self, route: &Route) -> Self {
+        let as_wanted = |charges: Charges| {
+            let rule = route.on_store_failure().unwrap_or(charges.on_store_failure());
+            let atomic = route.is_atomic() || charges.is_atomic();
+            charges.with_store_failure(rule).atomically(atomic)
+        };
+        self.charges = self.charges.into_iter().map(as_wanted).collect();
+        self
+    }
+
     /// The charges whose key is missing an entry, with that entry.
     pub fn missing(&self) -> impl Iterator<Item = (&LimitName, &KeyPart)> {
         self.resolved.iter().filter_map(|charge| match &charge.key {
@@ -89,25 +101,34 @@ impl Resolution {
 }
 
 impl Policy {
-    /// The charges of one decision, grouped by key in order of first appearance.
+    /// The charges of one decision, grouped by item in order of first appearance.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownLimit`], [`Error::UnknownPlan`], [`Error::MissingDimension`], [`Error::SurplusDimension`],
     /// [`Error::EmptyDimension`], or [`Error::Core`] for a dimension given twice, a key over 2 KB, a cost out of range,
-    /// a limit charged twice on one key, or no charge at all.
+    /// a limit charged twice on one key, too many of them, or no charge at all.
     pub fn charges(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Charges>> {
         let mut grouped = Grouped::default();
         for wanted in wanted {
             let limit = self.limit(wanted.limit)?;
             let plan = self.plans().resolve(wanted.plan)?;
             let key = given_key(limit, wanted.key)?;
-            grouped.add(key, self.charge(limit, plan, wanted.cost));
+            grouped.add(limit, key, self.charge(limit, plan, wanted.cost));
         }
         if grouped.0.is_empty() {
             return Err(tollgate_core::Error::NoCharges.into());
         }
         grouped.finish(self)
+    }
+
+    /// The keys that a charge on `limit` with the given dimensions and values is counted by.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::charges`], those about the limit and the key.
+    pub fn keys(&self, limit: &str, key: &[(&str, &str)]) -> Result<Vec<Key>> {
+        Ok(vec![given_key(self.limit(limit)?, key)?])
     }
 
     /// Resolves the charges of a route, or any others, for one request: `lookup` gives the value of a dimension, or
@@ -134,50 +155,68 @@ impl Policy {
                 (key, _) => key?,
             };
             match (&key, if_missing) {
-                (ResolvedKey::Found { key, .. }, _) => grouped.add(key.clone(), self.charge(limit, plan, *cost)),
+                (ResolvedKey::Found { key, .. }, _) => grouped.add(limit, key.clone(), self.charge(limit, plan, *cost)),
                 (_, IfMissing::LeaveOut) => {}
-                (_, IfMissing::Share) => grouped.add(shared_key(limit)?, self.charge(limit, plan, *cost)),
+                (_, IfMissing::Share) => grouped.add(limit, shared_key(limit)?, self.charge(limit, plan, *cost)),
             }
             resolved.push(ResolvedCharge { limit: limit.name.clone(), cost: *cost, key });
         }
         Ok(Resolution { resolved, charges: grouped.finish(self)? })
     }
 
-    /// The longest memory of all limits whose key can resolve to the dimensions of `key`, in seconds: their state
-    /// shares the item.
-    fn shared_horizon(&self, key: &Key) -> u64 {
-        let dimensions: Vec<&str> = key.dimensions().map(|(name, _)| name).collect();
-        let is_shared = dimensions.iter().any(|name| name.starts_with(IfMissing::MARK));
-        let can_be = |limit: &&Limit| match is_shared {
-            false => limit.can_resolve_to(dimensions.iter().copied()),
-            true => shared_key(limit).is_ok_and(|shared| shared == *key),
-        };
-        let sharing = self.limits().iter().filter(can_be);
-        sharing.map(Limit::horizon_secs).max().unwrap_or(0)
+    /// The items that the policy's limits can keep of `key`: the shared one, and those that limits have for themselves.
+    #[must_use]
+    pub fn items(&self, key: &Key) -> Vec<ItemKey> {
+        let own = self.limits().iter().filter(|limit| limit.has_own_item() && can_be(limit, key));
+        let own = own.map(|limit| limit.item(key.clone()));
+        std::iter::once(ItemKey::shared(key.clone())).chain(own).collect()
+    }
+
+    /// The limits that keep their state in `item`.
+    fn limits_in<'a>(&'a self, item: &'a ItemKey) -> impl Iterator<Item = &'a Limit> {
+        self.limits().iter().filter(move |limit| match &item.own {
+            Some(name) => limit.name == *name,
+            None => !limit.has_own_item() && can_be(limit, &item.key),
+        })
     }
 
     fn charge(&self, limit: &Limit, plan: Option<&str>, cost: u64) -> Charge {
         let terms = limit.terms(plan, self.revision());
-        Charge { limit: limit.name.clone(), terms, on_change: limit.on_change, cost }
+        Charge { limit: limit.name.clone(), terms, on_change: limit.on_change, cost, mode: limit.mode }
     }
 }
 
-/// Charges by key, in order of first appearance.
-#[derive(Default)]
-struct Grouped(Vec<(Key, Vec<Charge>)>);
+/// Whether the limit's key can resolve to `key`.
+fn can_be(limit: &Limit, key: &Key) -> bool {
+    let dimensions: Vec<&str> = key.dimensions().map(|(name, _)| name).collect();
+    if dimensions.iter().any(|name| name.starts_with(IfMissing::MARK)) {
+        shared_key(limit).is_ok_and(|shared| shared == *key)
+    } else {
+        limit.can_resolve_to(dimensions.iter().copied())
+    }
+}
 
-impl Grouped {
-    fn add(&mut self, key: Key, charge: Charge) {
-        match self.0.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, charges)) => charges.push(charge),
-            None => self.0.push((key, vec![charge])),
+/// Charges by item, in order of first appearance.
+#[derive(Default)]
+struct Grouped<'a>(Vec<(ItemKey, Vec<(&'a Limit, Charge)>)>);
+
+impl<'a> Grouped<'a> {
+    fn add(&mut self, limit: &'a Limit, key: Key, charge: Charge) {
+        let item = limit.item(key);
+        match self.0.iter_mut().find(|(known, _)| *known == item) {
+            Some((_, charges)) => charges.push((limit, charge)),
+            None => self.0.push((item, vec![(limit, charge)])),
         }
     }
 
     fn finish(self, policy: &Policy) -> Result<Vec<Charges>> {
-        let build = |(key, charges): (Key, Vec<Charge>)| {
-            let horizon = policy.shared_horizon(&key);
-            Ok(Charges::new(key, charges)?.with_horizon(horizon))
+        let build = |(item, charged): (ItemKey, Vec<(&Limit, Charge)>)| {
+            let horizon = policy.limits_in(&item).map(Limit::horizon_secs).max().unwrap_or(0);
+            let rule = charged.iter().filter_map(|(limit, _)| limit.on_store_failure).max();
+            let atomic = charged.iter().any(|(limit, _)| limit.atomic);
+            let charges = Charges::new(item, charged.into_iter().map(|(_, charge)| charge).collect())?;
+            let charges = charges.with_horizon(horizon).atomically(atomic);
+            Ok(charges.with_store_failure(rule.unwrap_or(StoreFailure::default())))
         };
         self.0.into_iter().map(build).collect()
     }

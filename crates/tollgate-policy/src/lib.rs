@@ -80,9 +80,10 @@
 //! | `message` | what a denied caller is told: text, or a table by language tag; `{rate}` `{burst}` `{limit}` `{plan}` `{retry_after}` are filled in, `{{` and `}}` are braces | none |
 //! | `upgrade_url` | where a denied caller can get more: a path or `http(s)` URL | none |
 //! | `on_change` | what a newer revision does with debt: `"proportional"`, `"reset"`, `"keep"` (tokens) | `"proportional"` |
-//! | `own_item` | `false`: limits with the same key share an item and a write | `false` |
-//! | `mode` | `"enforce"` | that |
-//! | `on_store_failure` | `"open"`: the call passes, `"closed"`: it is refused with 503; the route's goes first, then the strictest of its limits | `"open"` |
+//! | `own_item` | `true`: the limit has an item, and a write, of its own; `false`: limits with the same key share one | `false` |
+//! | `mode` | `"enforce"`, or `"shadow"`: the limit decides, is charged and reports, but never denies | `"enforce"` |
+//! | `atomic` | `true`: a decision that charges this limit and others on other keys is one transaction, at double write units; for long quotas, which a charge that could not be given back would dent for long | `false` |
+//! | `on_store_failure` | `"open"`: the call passes, `"closed"`: it is refused with 503; the route's goes first, then the strictest of the failed key's limits | `"open"` |
 //! | `headers` | `"visible"`, or `"hidden"`: neither headers nor body of an answer name the limit or its figures | `"visible"` |
 //!
 //! ## `[[routes]]` and `[[exempt]]`
@@ -90,8 +91,9 @@
 //! | key | value | default |
 //! | --- | --- | --- |
 //! | `match` | which requests, see below | required |
-//! | `charge` (routes) | limits with the same key, each once: `"NAME"` costs 1, or `{ limit = "NAME", cost = N }` with N from 1 to the smallest burst of any plan | required |
+//! | `charge` (routes) | limits, each once; those with several keys are charged all or none: `"NAME"` costs 1, or `{ limit = "NAME", cost = N }` with N from 1 to the smallest burst of any plan | required |
 //! | `on_store_failure` (routes) | as for limits | the limits' |
+//! | `atomic` (routes) | as for limits, for every decision of the route | `false` |
 //! | `cors` (routes) | `false`: answers of this route leave CORS to others | `true` where `[http]` has `cors` |
 //! | `why` (exempt) | the reason, for whoever reads the policy next | required |
 //!
@@ -139,13 +141,14 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};
 pub use identity::{Cidr, ClientIp, Identity, Source, Trust};
-pub use limit::{Figures, KeyPart, Limit, StoreFailure};
+pub use limit::{Figures, KeyPart, Limit};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
 pub use route::{Exemption, Route, RouteCharge, RouteMatch};
+pub use tollgate_core::{Mode, StoreFailure};
 
 /// JSON Schema (draft 2020-12) of the policy file, for editors: `#:schema PATH` in its first line.
 pub const JSON_SCHEMA: &str = include_str!("../tollgate.schema.json");

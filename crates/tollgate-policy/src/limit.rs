@@ -6,18 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_core::{LimitName, OnChange, Terms, TokenBucket};
-
-/// What happens to a call when the store cannot answer. Ordered: the stricter is the greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[non_exhaustive]
-pub enum StoreFailure {
-    /// It passes. What holds where the policy says nothing.
-    #[default]
-    Open,
-    /// It is refused with 503, never 429.
-    Closed,
-}
+use tollgate_core::{ItemKey, Key, LimitName, Mode, OnChange, StoreFailure, Terms, TokenBucket};
 
 /// One entry of a limit's key: the dimensions that can give its value, the first that has one wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +90,9 @@ pub struct Limit {
     pub(crate) upgrade_url: Option<String>,
     pub(crate) on_store_failure: Option<StoreFailure>,
     pub(crate) hidden: bool,
+    pub(crate) mode: Mode,
+    pub(crate) own_item: bool,
+    pub(crate) atomic: bool,
 }
 
 impl Limit {
@@ -166,6 +158,30 @@ impl Limit {
     #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.hidden
+    }
+
+    /// Whether the limit denies, or only decides and reports.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether a decision that charges this limit beside others on other keys is one transaction.
+    #[must_use]
+    pub fn is_atomic(&self) -> bool {
+        self.atomic
+    }
+
+    /// Whether the limit has an item for itself (`own_item = true`).
+    #[must_use]
+    pub fn has_own_item(&self) -> bool {
+        self.own_item
+    }
+
+    /// The item that keeps the limit's state of `key`.
+    #[must_use]
+    pub fn item(&self, key: Key) -> ItemKey {
+        if self.own_item { ItemKey::own(key, self.name.clone()) } else { ItemKey::shared(key) }
     }
 
     /// The figures for everybody and of every plan.

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::error::{Error, Result};
 use crate::http::{Cors, Http};
 use crate::identity::Identity;
-use crate::limit::{Limit, StoreFailure};
+use crate::limit::Limit;
 use crate::report::Report;
 use crate::route::{Exemption, Route, RouteMatch};
 use crate::suggest;
@@ -217,21 +217,6 @@ impl Policy {
     #[must_use]
     pub fn exemption(&self, method: &str, path: &str) -> Option<&Exemption> {
         self.exemptions.iter().find(|exemption| exemption.pattern.matches(method, path).is_some())
-    }
-
-    /// What happens to a call on `limits` when the store cannot answer: what its route says, else the strictest that
-    /// one of the limits says, else [`StoreFailure::default`].
-    #[must_use]
-    pub fn store_failure<'a>(
-        &self,
-        route: Option<&Route>,
-        limits: impl IntoIterator<Item = &'a LimitName>,
-    ) -> StoreFailure {
-        let of_limit = |name: &LimitName| self.limits.get(*self.by_name.get(name)?)?.on_store_failure;
-        route
-            .and_then(Route::on_store_failure)
-            .or_else(|| limits.into_iter().filter_map(of_limit).max())
-            .unwrap_or_default()
     }
 }
 

@@ -1,9 +1,8 @@
 //! What a request is charged, and what is never charged. Invariant: every limit that a route names exists, and no cost
 //! of a route is above the burst that any plan has there.
 
-use crate::limit::StoreFailure;
 use crate::pattern::Pattern;
-use tollgate_core::LimitName;
+use tollgate_core::{LimitName, StoreFailure};
 
 /// A cost on one limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +28,7 @@ pub struct Route {
     pub(crate) pattern: Pattern,
     pub(crate) charges: Vec<RouteCharge>,
     pub(crate) on_store_failure: Option<StoreFailure>,
+    pub(crate) atomic: bool,
     pub(crate) cors: bool,
 }
 
@@ -49,6 +49,12 @@ impl Route {
     #[must_use]
     pub fn on_store_failure(&self) -> Option<StoreFailure> {
         self.on_store_failure
+    }
+
+    /// Whether the route wants its decisions on several keys in one transaction.
+    #[must_use]
+    pub fn is_atomic(&self) -> bool {
+        self.atomic
     }
 }
 

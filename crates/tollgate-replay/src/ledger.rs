@@ -1,7 +1,8 @@
 //! Theoretical arrival times and counts of every limit and key, and the decisions that move them.
 //!
 //! Invariant: a decision charges all its limits or none, as the limiter does: verdicts are taken on the state before
-//! it, and state moves only if each of them allows.
+//! it, and state moves only if each of them allows. Limits that only report are in nobody's way, and are not charged where
+//! they have no room.
 
 use crate::report::{DeniedKey, LimitReport};
 use crate::rules::Resolved;
@@ -9,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Charge, Key, LimitName, Ticks, Timestamp, TokenBucket, Verdict};
+use tollgate_core::{Charge, Key, LimitName, Mode, Ticks, Timestamp, TokenBucket, Verdict};
 
 /// The number of a [`Plan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,7 @@ struct Plan {
 struct Cost {
     slot: usize,
     tokens: u64,
+    only_reports: bool,
 }
 
 /// One limit's state for one key.
@@ -86,7 +88,7 @@ impl Ledger {
                 // Two charges of one limit and key are one of their sum, or the second would not see the first.
                 match costs.iter_mut().find(|cost| cost.slot == slot) {
                     Some(cost) => cost.tokens = cost.tokens.saturating_add(charge.cost),
-                    None => costs.push(Cost { slot, tokens: charge.cost }),
+                    None => costs.push(Cost { slot, tokens: charge.cost, only_reports: charge.mode == Mode::Shadow }),
                 }
             }
         }
@@ -123,7 +125,9 @@ impl Ledger {
         };
         self.verdicts.clear();
         self.verdicts.extend(plan.costs.iter().map(take));
-        let allowed = self.verdicts.iter().all(|verdict| matches!(verdict, Verdict::Allowed { .. }));
+        let passes =
+            |(cost, verdict): (&Cost, &Verdict)| cost.only_reports || matches!(verdict, Verdict::Allowed { .. });
+        let allowed = plan.costs.iter().zip(&self.verdicts).all(passes);
         self.denied += u64::from(!allowed);
         for (cost, verdict) in plan.costs.iter().zip(&self.verdicts) {
             let slot = &mut self.slots[cost.slot];

@@ -20,7 +20,7 @@
 //! callers that behave as those in the log did, retries not added and not taken away.
 //!
 //! ```
-//! use tollgate_core::{Charge, Charges, Key, LimitName, OnChange, Terms, TokenBucket};
+//! use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
 //! use tollgate_replay::{Matched, Options, Resolved, Rules, replay};
 //!
 //! /// One request a minute per client address.
@@ -36,14 +36,14 @@
 //!     fn resolve(&self, _route: usize, value: &dyn Fn(&str) -> Option<String>) -> Resolved {
 //!         let Some(address) = value("client_ip") else { return Resolved::default().missing(self.0.limit.clone()) };
 //!         let key = Key::new([("client_ip", address)]).ok();
-//!         let charges = key.and_then(|key| Charges::new(key, vec![self.0.clone()]).ok());
+//!         let charges = key.and_then(|key| Charges::new(ItemKey::shared(key), vec![self.0.clone()]).ok());
 //!         charges.into_iter().fold(Resolved::default(), Resolved::charged)
 //!     }
 //! }
 //!
 //! let terms = Terms::new(1, TokenBucket::new(1, 60_000_000_000, 1)?);
 //! let limit = LimitName::new("per-ip")?;
-//! let rules = PerAddress(Charge { limit, terms, on_change: OnChange::default(), cost: 1 });
+//! let rules = PerAddress(Charge { limit, terms, on_change: OnChange::default(), cost: 1, mode: Mode::default() });
 //!
 //! let log = r#"192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 12
 //! 192.0.2.1 - - [17/May/2015:10:05:04 +0000] "GET /a HTTP/1.1" 200 12"#;

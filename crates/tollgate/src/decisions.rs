@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Charge, Charges, Decision, LimitDecision, LimitName, Outcome, Source};
+use tollgate_core::{Charges, Decision, Key, LimitDecision, Mode, Outcome, Unasked};
 use tollgate_dynamodb::{Limiter, Store};
-use tollgate_policy::{Policy, StoreFailure, Wanted};
+use tollgate_policy::{Policy, Wanted};
 
 /// A status and a JSON body.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,27 +45,29 @@ struct Answer<'a> {
     retry_after_ms: Option<u64>,
     reset_ms: Option<u64>,
     source: &'a str,
+    /// What a limit that only reports says: `allowed`, `denied` or `never_fits`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shadow: Option<&'a str>,
+    /// What an operator has set that it was decided by: `ban` or `override`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<&'a str>,
 }
 
-/// Decides what `body` asks for: an object for one limit, an array for one all-or-nothing decision on several limits of
-/// one key, answered in the same order. Each answer's `allowed` is that of the whole decision; the limits in the way are those
-/// with `retry_after_ms` above 0 or `never_fits`.
+/// Decides what `body` asks for: an object for one limit, an array for one all-or-nothing decision on several limits and
+/// keys, answered in the same order. Each answer's `allowed` is that of the whole decision; the limits in the way are those
+/// with `retry_after_ms` above 0 or `never_fits`. What is left is `null` where a limit was not asked, since another was
+/// known to deny, or where the store gave no answer.
 pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]) -> Reply {
     let (requests, is_array) = match parse(body) {
         Ok(parsed) => parsed,
         Err(message) => return bad_request(&message),
     };
-    let charges = match charges(policy, &requests) {
-        Ok(charges) => charges,
+    let wanted = match wanted(policy, &requests) {
+        Ok(wanted) => wanted,
         Err(message) => return bad_request(&message),
     };
-    let answers = match limiter.take(&charges).await {
-        Ok(decision) => ordered(&requests, &decision),
-        Err(error) if error.is_outage() && policy.store_failure(None, names(&charges)) == StoreFailure::Open => {
-            tracing::warn!(%error, "the store gave no answer; the limit lets calls pass");
-            let allowed = charges.charges().iter().all(|charge| !never_fits(charge));
-            charges.charges().iter().map(|charge| unanswered(charge, allowed)).collect()
-        }
+    let answers: Vec<Value> = match limiter.take(&wanted.charges).await {
+        Ok(decision) => requests.iter().zip(&wanted.keys).map(|(r, keys)| answer(&r.limit, keys, &decision)).collect(),
         Err(error) => return unavailable(&error),
     };
     let body = if is_array { Value::Array(answers) } else { answers.into_iter().next().unwrap_or_default() };
@@ -141,63 +143,72 @@ fn cost(request: &Request) -> Result<u64, String> {
     }
 }
 
-fn charges(policy: &Policy, requests: &[Request]) -> Result<Charges, String> {
-    let keys: Vec<Vec<(&str, &str)>> =
+/// What is to be charged, and the keys of each request.
+struct Charging {
+    charges: Vec<Charges>,
+    keys: Vec<Vec<Key>>,
+}
+
+fn wanted(policy: &Policy, requests: &[Request]) -> Result<Charging, String> {
+    let given: Vec<Vec<(&str, &str)>> =
         requests.iter().map(|r| r.key.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()).collect();
     let mut wanted = Vec::with_capacity(requests.len());
-    for (request, key) in requests.iter().zip(&keys) {
+    for (request, key) in requests.iter().zip(&given) {
         wanted.push(Wanted { limit: &request.limit, key, plan: request.plan.as_deref(), cost: cost(request)? });
     }
-    let mut charges = policy.charges(&wanted).map_err(|e| e.to_string())?;
-    match (charges.pop(), charges.is_empty()) {
-        (Some(only), true) => Ok(only),
-        _ => {
-            Err("several keys in one decision are not supported by this version; ask for each key by itself".to_owned())
-        }
+    let text = |e: tollgate_policy::Error| e.to_string();
+    let keys = wanted.iter().map(|w| policy.keys(w.limit, w.key)).collect::<tollgate_policy::Result<_>>();
+    Ok(Charging { charges: policy.charges(&wanted).map_err(text)?, keys: keys.map_err(text)? })
+}
+
+/// The answer about one limit: of several keys of it, the one that is most in the way.
+fn answer(limit: &str, keys: &[Key], decision: &Decision) -> Value {
+    let allowed = decision.is_allowed();
+    let decided = decision.limits.iter().filter(|l| l.limit.as_str() == limit && keys.contains(&l.key));
+    let worst = decided.max_by_key(|l| (l.is_in_the_way(), l.retry_after, std::cmp::Reverse(l.remaining)));
+    let unasked = || decision.unasked.iter().find(|u| u.charge.limit.as_str() == limit && keys.contains(&u.key));
+    match (worst, unasked()) {
+        (Some(limit), _) => json!(known(limit, allowed)),
+        (None, Some(limit)) => json!(unknown(limit, allowed)),
+        // Every limit that was asked about is in the decision, one way or the other.
+        (None, None) => Value::Null,
     }
 }
 
-fn names(charges: &Charges) -> impl Iterator<Item = &LimitName> {
-    charges.charges().iter().map(|charge| &charge.limit)
-}
-
-fn ordered(requests: &[Request], decision: &Decision) -> Vec<Value> {
-    let of = |request: &Request| decision.limits.iter().find(|l| l.limit.as_str() == request.limit);
-    requests.iter().filter_map(of).map(|limit| answer(limit, decision)).collect()
-}
-
-fn answer(limit: &LimitDecision, decision: &Decision) -> Value {
+fn known(limit: &LimitDecision, allowed: bool) -> Answer<'_> {
     let never_fits = limit.outcome == Outcome::NeverFits;
-    let wait = limit.retry_after.unwrap_or_default();
-    json!(Answer {
+    let said = match limit.outcome {
+        Outcome::Denied => "denied",
+        Outcome::NeverFits => "never_fits",
+        _ => "allowed",
+    };
+    Answer {
         // Of the decision, not of this limit: whoever reads one answer of an array must not take a refusal for a permission.
-        allowed: decision.is_allowed(),
+        allowed,
         limit: limit.limit.as_str(),
-        never_fits,
+        never_fits: never_fits && limit.is_in_the_way(),
         remaining: Some(limit.remaining),
-        retry_after_ms: (!never_fits).then(|| millis_rounded_up(wait)),
+        retry_after_ms: (!never_fits).then(|| millis_rounded_up(limit.retry_after.unwrap_or_default())),
         reset_ms: Some(millis_rounded_up(limit.reset_after)),
-        source: decision.source.as_str(),
-    })
+        source: limit.source.as_str(),
+        shadow: (limit.mode == Mode::Shadow).then_some(said),
+        held: limit.held.map(tollgate_core::Held::as_str),
+    }
 }
 
-/// The answer of a limit that lets calls pass while the store is gone: what is left is not known.
-fn unanswered(charge: &Charge, allowed: bool) -> Value {
-    let never_fits = never_fits(charge);
-    json!(Answer {
+fn unknown(limit: &Unasked, allowed: bool) -> Answer<'_> {
+    let never_fits = limit.never_fits();
+    Answer {
         allowed,
-        limit: charge.limit.as_str(),
+        limit: limit.charge.limit.as_str(),
         never_fits,
         remaining: None,
         retry_after_ms: (!never_fits).then_some(0),
         reset_ms: None,
-        source: Source::Open.as_str(),
-    })
-}
-
-/// A cost above the burst does not fit, store or not.
-fn never_fits(charge: &Charge) -> bool {
-    charge.cost > charge.terms.bucket.burst()
+        source: limit.source.as_str(),
+        shadow: None,
+        held: None,
+    }
 }
 
 fn bad_request(message: &str) -> Reply {
@@ -205,7 +216,7 @@ fn bad_request(message: &str) -> Reply {
 }
 
 fn unavailable(error: &tollgate_dynamodb::Error) -> Reply {
-    tracing::warn!(%error, "the store gave no answer; the limit is closed");
+    tracing::warn!(%error, "the limiter could not decide; the call is refused");
     // What the store said is for the log: it names endpoint, table and role.
     let message = "the limiter cannot decide now; this says nothing about the caller's limit; try again";
     Reply { status: 503, body: json!({ "error": "limiter_unavailable", "message": message }) }

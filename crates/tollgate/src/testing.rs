@@ -16,12 +16,12 @@
 //! let limiter = Limiter::new(MemoryStore::new(clock.clone()));
 //! let charges = policy.charges(&[Wanted { limit: "orders", key: &[("user", "alice")], plan: None, cost: 1 }])?;
 //! for _ in 0..3 {
-//!     assert!(limiter.take(&charges[0]).await?.is_allowed());
+//!     assert!(limiter.take(&charges).await?.is_allowed());
 //! }
-//! let denied = limiter.take(&charges[0]).await?;
+//! let denied = limiter.take(&charges).await?;
 //! assert_eq!(denied.retry_after(), Some(Duration::from_secs(1200)));
 //! clock.advance(Duration::from_secs(1200));
-//! assert!(limiter.take(&charges[0]).await?.is_allowed());
+//! assert!(limiter.take(&charges).await?.is_allowed());
 //! # Ok(())
 //! # })
 //! # }
@@ -30,15 +30,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_core::take::Moment;
-use tollgate_core::{Clock, Item, Key, LimitName, Write};
-use tollgate_dynamodb::{Counters, Event, Meter, Result, Store, Written};
+use tollgate_core::{Clock, Item, ItemKey, LimitName, Write};
+use tollgate_dynamodb::{Counters, Event, Meter, Result, Store, Transacted, Written};
 
 pub use tollgate_core::ManualClock;
 
 /// A table in memory. Clones share it, as two processes share a table.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
-    items: Arc<Mutex<HashMap<Key, Item>>>,
+    items: Arc<Mutex<HashMap<ItemKey, Item>>>,
     clock: ManualClock,
     counters: Arc<Counters>,
 }
@@ -52,7 +52,7 @@ impl MemoryStore {
 
     /// The item of `key`, as stored.
     #[must_use]
-    pub fn item(&self, key: &Key) -> Option<Item> {
+    pub fn item(&self, key: &ItemKey) -> Option<Item> {
         self.items().get(key).cloned()
     }
 
@@ -71,7 +71,7 @@ impl MemoryStore {
         before - items.len()
     }
 
-    fn items(&self) -> MutexGuard<'_, HashMap<Key, Item>> {
+    fn items(&self) -> MutexGuard<'_, HashMap<ItemKey, Item>> {
         // A panic elsewhere cannot leave an item half written: each write replaces a whole item.
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,13 +86,13 @@ impl Store for MemoryStore {
         &*self.counters
     }
 
-    async fn read(&self, key: &Key, _limits: &[&LimitName]) -> Result<Option<Item>> {
+    async fn read(&self, key: &ItemKey, _limits: &[&LimitName]) -> Result<Option<Item>> {
         self.counters.record(Event::RoundTrip);
         self.counters.record(Event::ReadUnits(1));
         Ok(self.item(key))
     }
 
-    async fn write(&self, key: &Key, write: &Write) -> Result<Written> {
+    async fn write(&self, key: &ItemKey, write: &Write) -> Result<Written> {
         self.counters.record(Event::RoundTrip);
         self.counters.record(Event::WriteUnits(1));
         let mut items = self.items();
@@ -104,5 +104,22 @@ impl Store for MemoryStore {
             }
             None => Written::Refused(found.cloned()),
         })
+    }
+
+    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
+        self.counters.record(Event::RoundTrip);
+        writes.iter().for_each(|_| self.counters.record(Event::WriteUnits(2)));
+        let mut items = self.items();
+        let next: Vec<_> = writes.iter().map(|(key, write)| write.apply(items.get(*key))).collect();
+        if next.iter().any(Option::is_none) {
+            let refused = |((key, _), next): (&(&ItemKey, &Write), &Option<Item>)| {
+                next.is_none().then(|| items.get(*key).cloned())
+            };
+            return Ok(Transacted::Refused(writes.iter().zip(&next).map(refused).collect()));
+        }
+        for ((key, _), next) in writes.iter().zip(next) {
+            items.extend(next.map(|next| ((*key).clone(), next)));
+        }
+        Ok(Transacted::Applied)
     }
 }

@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tollgate::Store;
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate_core::{Bucket, BusyPeriod, Clock, Key, LimitName, LimitWrite, Terms, Ticks, Timestamp, Write};
+use tollgate_core::{Bucket, BusyPeriod, Clock, LimitName, LimitWrite, Terms, Ticks, Timestamp, Write};
 use tollgate_dynamodb::Written;
 
 /// Far ahead, so that no table deletes what the test wrote.
@@ -82,23 +82,29 @@ fn terms(n: u8) -> Terms {
 fn write(op: &Op, item: Option<&tollgate_core::Item>, id: u64) -> Write {
     let at = |secs| Timestamp::from_secs(NOW + secs);
     match *op {
-        Op::Busy { limit: l, at: s, cost, terms: t } => {
-            Write::new(vec![LimitWrite::new_or_busy(limit(l), terms(t), cost, at(s), id)], at(s), 9 + u64::from(t))
-        }
-        Op::Idle { limit: l, at: s, cost, terms: t } => {
-            Write::new(vec![LimitWrite::new_or_idle(limit(l), terms(t), cost, at(s), id)], at(s), 9 + u64::from(t))
-        }
+        Op::Busy { limit: l, at: s, cost, terms: t } => Write::new(
+            vec![LimitWrite::new_or_busy(limit(l), terms(t), cost, at(s), id)],
+            at(s),
+            9 + u64::from(t),
+            None,
+        ),
+        Op::Idle { limit: l, at: s, cost, terms: t } => Write::new(
+            vec![LimitWrite::new_or_idle(limit(l), terms(t), cost, at(s), id)],
+            at(s),
+            9 + u64::from(t),
+            None,
+        ),
         Op::Change { limit: l, truth, tat, terms: t } => {
             let found = item.and_then(|i| i.buckets.get(&limit(l))).cloned().filter(|_| truth);
             let guess = || Bucket::starting(terms(0), Ticks(1), BusyPeriod { since: at(0), id: 1 });
             let tat = terms(t).bucket.at(at(tat));
             let next = Bucket::starting(terms(t), tat, BusyPeriod { since: at(0), id });
-            Write::new(vec![LimitWrite::change(limit(l), &found.unwrap_or_else(guess), next)], at(0), 12)
+            Write::new(vec![LimitWrite::exact(limit(l), Some(&found.unwrap_or_else(guess)), next)], at(0), 12, None)
         }
         Op::Both { at: s, cost, terms: t } => {
             let busy = LimitWrite::new_or_busy(limit(0), terms(t), cost, at(s), id);
             let idle = LimitWrite::new_or_idle(limit(1), terms(t), cost, at(s), id);
-            Write::new(vec![busy, idle], at(s), 12)
+            Write::new(vec![busy, idle], at(s), 12, None)
         }
     }
 }
@@ -140,10 +146,10 @@ async fn extremes_survive_the_way_through_the_table() {
         bucket(5_000_000_000, 1_000_000_000, 10),
     ];
     for bucket in cases {
-        let key: Key = key();
+        let key = key();
         let now = client.clock.now();
         let write = LimitWrite::new_or_busy(limit(0), Terms::new(u64::MAX, bucket), bucket.burst(), now, u64::MAX);
-        let write = Write::new(vec![write], now, bucket.horizon_secs());
+        let write = Write::new(vec![write], now, bucket.horizon_secs(), None);
         let Written::Applied(item) = store.write(&key, &write).await.unwrap() else { panic!("new key") };
         assert_eq!(Some(item), write.apply(None));
     }

@@ -40,7 +40,7 @@ async fn callers_of_a_bucket_that_refills_faster_than_they_write_do_not_overtake
         let (client, charges) = (client.clone(), charges.clone());
         tokio::spawn(async move {
             for _ in 0..50 {
-                assert!(client.take(&charges).await.unwrap().is_allowed());
+                assert!(client.take(std::slice::from_ref(&charges)).await.unwrap().is_allowed());
             }
         })
     });

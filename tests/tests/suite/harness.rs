@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate::testing::ManualClock;
 use tollgate::{Connection, Counters, Decision, DynamoStore, Limiter, SystemClock, Timestamp};
 use tollgate_cli::embedded::Embedded;
-use tollgate_core::{Charge, Charges, Clock, Key, LimitName, OnChange, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, Clock, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
 use tollgate_dynamodb::connect::Connected;
 use tollgate_dynamodb::meter::Counts;
 use tollgate_dynamodb::table::{CreateOptions, create, exists};
@@ -63,14 +63,28 @@ impl Client {
         Self { limiter: Limiter::new(store).with_deadline(PATIENCE), clock, counters }
     }
 
+    /// It asks the store even where it knows of a denial.
+    pub fn forgetting(mut self) -> Self {
+        self.limiter = self.limiter.denying_from_memory_for(Duration::ZERO);
+        self
+    }
+
     pub async fn take(&self, charges: &Charges) -> Decision {
+        self.take_all(std::slice::from_ref(charges)).await
+    }
+
+    pub async fn take_all(&self, charges: &[Charges]) -> Decision {
         self.limiter.take(charges).await.expect("an answer")
     }
 
     /// Decides and returns what it cost: round trips and write units.
     pub async fn measured(&self, charges: &Charges) -> (Decision, u64, u64) {
+        self.measured_all(std::slice::from_ref(charges)).await
+    }
+
+    pub async fn measured_all(&self, charges: &[Charges]) -> (Decision, u64, u64) {
         let before = self.counters.counts();
-        let decision = self.take(charges).await;
+        let decision = self.take_all(charges).await;
         let after = self.counters.counts();
         (decision, after.round_trips - before.round_trips, after.write_units - before.write_units)
     }
@@ -84,11 +98,12 @@ impl Client {
     }
 }
 
-pub fn key() -> Key {
+/// The shared item of a key that nobody else has.
+pub fn key() -> ItemKey {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let now = SystemClock.now().as_nanos();
-    Key::new([("test", format!("{}-{now}-{n}", std::process::id()))]).unwrap()
+    ItemKey::shared(Key::new([("test", format!("{}-{now}-{n}", std::process::id()))]).unwrap())
 }
 
 pub fn bucket(n: u64, period_ns: u64, burst: u64) -> TokenBucket {
@@ -96,15 +111,15 @@ pub fn bucket(n: u64, period_ns: u64, burst: u64) -> TokenBucket {
 }
 
 pub fn charge(limit: &str, terms: Terms, cost: u64) -> Charge {
-    Charge { limit: LimitName::new(limit).unwrap(), terms, on_change: OnChange::default(), cost }
+    Charge { limit: LimitName::new(limit).unwrap(), terms, on_change: OnChange::default(), cost, mode: Mode::Enforce }
 }
 
 /// A charge of one token on one limit.
-pub fn one(key: &Key, n: u64, period_ns: u64, burst: u64) -> Charges {
+pub fn one(key: &ItemKey, n: u64, period_ns: u64, burst: u64) -> Charges {
     costing(key, n, period_ns, burst, 1)
 }
 
-pub fn costing(key: &Key, n: u64, period_ns: u64, burst: u64, cost: u64) -> Charges {
+pub fn costing(key: &ItemKey, n: u64, period_ns: u64, burst: u64, cost: u64) -> Charges {
     let charge = charge("limit", Terms::new(1, bucket(n, period_ns, burst)), cost);
     Charges::new(key.clone(), vec![charge]).unwrap()
 }

@@ -14,5 +14,6 @@ mod figures;
 mod harness;
 mod regressions;
 mod revisions;
+mod several_keys;
 mod table;
 mod writes;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate::testing::ManualClock;
 use tollgate::{Clock, Counters, DynamoStore, Key, Outcome, Store, SystemClock};
 use tollgate_cli::embedded::Embedded;
-use tollgate_core::{Charges, Terms};
+use tollgate_core::{Charges, ItemKey, Terms};
 use tollgate_dynamodb::admin;
 use tollgate_dynamodb::table::{CreateOptions, create};
 
@@ -140,17 +140,17 @@ async fn ttl_never_deletes_what_a_decision_needs() {
     let limiter = tollgate::Limiter::new(store).with_deadline(crate::harness::PATIENCE);
     let key = key();
     let charges = costing(&key, 1, SECOND, 10, 10);
-    assert!(limiter.take(&charges).await.unwrap().is_allowed());
+    assert!(limiter.take(std::slice::from_ref(&charges)).await.unwrap().is_allowed());
     for second in 1..10 {
         clock.advance(Duration::from_secs(1));
         assert_eq!(embedded.sweep().unwrap(), 0, "at {second} s");
-        assert_eq!(limiter.take(&costing(&key, 1, SECOND, 10, 0)).await.unwrap().limits[0].remaining, second);
-        assert!(!limiter.take(&charges).await.unwrap().is_allowed(), "at {second} s");
+        assert_eq!(limiter.take(&[costing(&key, 1, SECOND, 10, 0)]).await.unwrap().limits[0].remaining, second);
+        assert!(!limiter.take(std::slice::from_ref(&charges)).await.unwrap().is_allowed(), "at {second} s");
     }
     clock.advance(Duration::from_secs(600));
     assert_eq!(embedded.sweep().unwrap(), 1, "and then it is deleted");
     assert!(limiter.store().read(&key, &[]).await.unwrap().is_none());
-    assert!(limiter.take(&charges).await.unwrap().is_allowed());
+    assert!(limiter.take(std::slice::from_ref(&charges)).await.unwrap().is_allowed());
 }
 
 /// zae-limiter: keys with `#`, `+`, other alphabets; better-auth#7300: `a:b`+`c` and `a`+`b:c`.
@@ -158,17 +158,21 @@ async fn ttl_never_deletes_what_a_decision_needs() {
 async fn any_key_works_and_no_two_share_a_bucket() {
     let client = Client::new().await;
     let long = "k".repeat(300);
-    let unique = key().to_string();
+    let unique = key().key.to_string();
     let values = ["bob+x@example.com", "Ünïcödé", "a,b:c%d#e/f", "日本", long.as_str(), "a:b", "a"];
     for value in values {
         let key = Key::new([("test", unique.as_str()), ("who", value)]).unwrap();
-        let charges = one(&key, 1, SECOND, 2);
+        let charges = one(&ItemKey::shared(key), 1, SECOND, 2);
         let left = [client.take(&charges).await.limits[0].remaining, client.take(&charges).await.limits[0].remaining];
         assert_eq!(left, [1, 0], "{value}");
     }
     let pair = |a: &str, b: &str| Key::new([("a", a), ("b", b), ("test", unique.as_str())]).unwrap();
     for key in [pair("a:b", "c"), pair("a", "b:c"), pair("a", "b,c"), pair("a%3Ab", "c")] {
-        assert_eq!(client.take(&one(&key, 1, SECOND, 2)).await.limits[0].remaining, 1, "{key}");
+        assert_eq!(
+            client.take(&one(&ItemKey::shared(key.clone()), 1, SECOND, 2)).await.limits[0].remaining,
+            1,
+            "{key}"
+        );
     }
     let trips = client.counts().round_trips;
     assert!(Key::new([("who", "")]).is_err());
@@ -195,7 +199,7 @@ async fn what_cannot_be_read_of_one_limit_does_not_keep_others_from_deciding() {
     request.expression_attribute_values(":z", AttributeValue::N("5".to_owned())).send().await.unwrap();
     assert_eq!(client.take(&one(&key, 1, SECOND, 5)).await.limits[0].remaining, 3);
     let unreadable = Charges::new(key.clone(), vec![charge("zzz", Terms::new(1, bucket(1, SECOND, 5)), 1)]).unwrap();
-    let error = client.limiter.take(&unreadable).await.unwrap_err();
+    let error = client.limiter.take(&[unreadable]).await.unwrap_err();
     assert!(!error.is_outage() && error.to_string().contains("zzz.f"), "{error}");
     let inspection = admin::inspect(client.limiter.store(), &key).await.unwrap();
     assert_eq!(

@@ -26,7 +26,7 @@ impl Process {
     }
 
     async fn first(policy: Policy) -> Self {
-        Self { client: Client::new().await, policy: policy.into(), key: key() }
+        Self { client: Client::new().await, policy: policy.into(), key: key().key }
     }
 
     fn charges(&self) -> Charges {

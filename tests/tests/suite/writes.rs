@@ -2,11 +2,11 @@
 
 use crate::harness::{Client, SECOND, bucket, charge, costing, key, one};
 use std::time::Duration;
-use tollgate::{Outcome, Store};
+use tollgate::{Outcome, Source, Store};
 use tollgate_core::{Charge, Charges, OnChange, Terms, Timestamp};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_steady_idle_and_denied_take_one_write_each() {
+async fn new_steady_idle_and_denied_take_one_write_each_and_a_denial_that_is_known_none() {
     let client = Client::new().await;
     let charges = one(&key(), 10, SECOND, 10);
     for i in 0..10 {
@@ -15,7 +15,14 @@ async fn new_steady_idle_and_denied_take_one_write_each() {
     }
     for _ in 0..3 {
         let (decision, round_trips, write_units) = client.measured(&charges).await;
-        assert_eq!((decision.is_allowed(), round_trips, write_units), (false, 1, 1), "denied");
+        assert_eq!((decision.is_allowed(), round_trips, write_units), (false, 0, 0), "known to be empty");
+        assert_eq!(decision.limits[0].source, Source::Cache);
+    }
+    let stranger = Client::at(client.clock.clone()).await.forgetting();
+    for _ in 0..3 {
+        let (decision, round_trips, write_units) = stranger.measured(&charges).await;
+        assert_eq!((decision.is_allowed(), round_trips, write_units), (false, 1, 1), "denied by the table");
+        assert_eq!(decision.limits[0].source, Source::Table);
     }
     client.advance_ms(60_000);
     let (decision, round_trips, write_units) = client.measured(&charges).await;
@@ -49,6 +56,7 @@ async fn three_limits_of_one_key_are_one_item_and_one_write_all_or_nothing() {
         assert_eq!((decision.is_allowed(), round_trips, write_units), (true, 1, 1));
         assert_eq!(decision.limits[2].remaining, left);
     }
+    let client = client.forgetting();
     let (denied, round_trips, write_units) = client.measured(&three([1, 1, 1])).await;
     assert_eq!((round_trips, write_units), (1, 1));
     let outcomes: Vec<_> = denied.limits.iter().map(|l| l.outcome).collect();
@@ -142,7 +150,7 @@ async fn a_bucket_left_by_a_clock_that_was_ahead_is_pulled_back_and_one_left_by_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_that_gets_room_while_a_denial_settles_is_charged_or_not_allowed() {
-    let client = Client::new().await;
+    let client = Client::new().await.forgetting();
     let key = key();
     let plan = |plan: &str, n| Terms { revision: 1, plan: plan.into(), bucket: bucket(n, 3600 * SECOND, n) };
     let both = |a: Terms| {
@@ -180,7 +188,7 @@ async fn as_many_limits_as_one_write_carries_and_one_more_is_refused_before_any_
 }
 
 impl Client {
-    fn clock_now(&self) -> Timestamp {
+    pub fn clock_now(&self) -> Timestamp {
         tollgate::Clock::now(&self.clock)
     }
 }

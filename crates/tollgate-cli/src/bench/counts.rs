@@ -31,61 +31,79 @@ pub struct Line {
     pub write_units: f64,
 }
 
-pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Vec<Line>> {
-    let table = &target.table;
-    let mut lines = Vec::new();
-    let mut new_keys = Vec::new();
-    for _ in 0..DECISIONS {
-        new_keys.push(charges(&[("orders", 50, 3600)])?);
-    }
-    lines.push(sequence(connected, table, "new key", &new_keys, Duration::ZERO, 0).await?);
-
-    let steady = vec![charges(&[("orders", 1000, 3600)])?; DECISIONS as usize];
-    lines.push(sequence(connected, table, "steady allow", &steady, Duration::ZERO, 1).await?);
-
-    // Full again after 2 ms, so that each decision finds an idle bucket.
-    let idle = vec![charges(&[("orders", 1000, 1)])?; DECISIONS as usize];
-    lines.push(sequence(connected, table, "idle key", &idle, Duration::from_millis(4), 1).await?);
-
-    let spent = vec![charges(&[("orders", 3, 86_400)])?; DECISIONS as usize];
-    lines.push(sequence(connected, table, "denial", &spent, Duration::ZERO, 3).await?);
-
-    let three = [("second", 10_000, 1), ("hour", 100_000, 3600), ("day", 1_000_000, 86_400)];
-    let three = vec![charges(&three)?; DECISIONS as usize];
-    lines.push(sequence(connected, table, "3 limits on one key", &three, Duration::ZERO, 1).await?);
-
-    lines.push(concurrent(target, "40 concurrent on a new key").await?);
-    Ok(lines)
+/// How the decisions of one situation are made.
+#[derive(Debug, Clone, Copy, Default)]
+struct Setting {
+    /// What passes between two decisions.
+    pause: Duration,
+    /// Decisions before those that count.
+    before: usize,
+    /// Whether the process asks the store even where it knows of a denial.
+    forgets: bool,
 }
 
-/// Decides one after the other in one process, after `before` decisions that are not counted.
+pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Vec<Line>> {
+    let sequence =
+        |name, setting, decisions| async move { sequence(connected, &target.table, name, setting, decisions).await };
+    let all = |charges: Vec<Charges>| vec![charges; DECISIONS as usize];
+    let (first, after) = (Setting::default(), |before| Setting { before, ..Setting::default() });
+    let forgetting = |before| Setting { before, forgets: true, ..Setting::default() };
+
+    let new_keys = (0..DECISIONS).map(|_| charges(&[("orders", 50, 3600)])).collect::<Result<_>>()?;
+    let busy = all(charges(&[("orders", 1000, 3600)])?);
+    // Full again after 2 ms, so that each decision finds an idle bucket.
+    let idle = all(charges(&[("orders", 1000, 1)])?);
+    let pausing = Setting { pause: Duration::from_millis(4), ..after(1) };
+    let spent = || Ok::<_, crate::error::CliError>(all(charges(&[("orders", 3, 86_400)])?));
+    let three = all(charges(&[("second", 10_000, 1), ("hour", 100_000, 3600), ("day", 1_000_000, 86_400)])?);
+    let three_keys = |last: u64| -> Result<Vec<Charges>> {
+        let keys =
+            [("user", 10_000), ("tenant", 100_000), ("global", last)].map(|(name, n)| charges(&[(name, n, 86_400)]));
+        Ok(keys.into_iter().collect::<Result<Vec<_>>>()?.concat())
+    };
+    let atomic =
+        || Ok::<_, crate::error::CliError>(three_keys(1_000_000)?.into_iter().map(|c| c.atomically(true)).collect());
+
+    Ok(vec![
+        sequence("new key", first, new_keys).await?,
+        sequence("steady allow", after(1), busy).await?,
+        sequence("idle key", pausing, idle).await?,
+        sequence("denial, known", after(4), spent()?).await?,
+        sequence("denial, unknown", forgetting(3), spent()?).await?,
+        sequence("3 limits on one key", after(1), three).await?,
+        sequence("3 keys", after(1), all(three_keys(1_000_000)?)).await?,
+        sequence("3 keys, known denial", after(4), all(three_keys(3)?)).await?,
+        sequence("3 keys, unknown denial", forgetting(3), all(three_keys(3)?)).await?,
+        sequence("3 keys, one transaction", after(1), all(atomic()?)).await?,
+        concurrent(target, "40 concurrent on a new key").await?,
+    ])
+}
+
+/// Decides one after the other in one process.
 async fn sequence(
     connected: &Connected,
     table: &str,
     name: &'static str,
-    charges: &[Charges],
-    pause: Duration,
-    before: usize,
+    setting: Setting,
+    decisions: Vec<Vec<Charges>>,
 ) -> Result<Line> {
     let (store, counters) = open::store(connected, table).await?;
-    let limiter = Limiter::new(store).with_deadline(DEADLINE);
-    for charges in charges.iter().take(before) {
+    let mut limiter = Limiter::new(store).with_deadline(DEADLINE);
+    if setting.forgets {
+        limiter = limiter.denying_from_memory_for(Duration::ZERO);
+    }
+    for charges in decisions.iter().cycle().take(setting.before) {
         limiter.take(charges).await?;
     }
     let start = counters.counts();
     let mut allowed = 0;
-    for charges in charges {
-        tokio::time::sleep(pause).await;
+    for charges in &decisions {
+        tokio::time::sleep(setting.pause).await;
         allowed += u64::from(limiter.take(charges).await?.is_allowed());
     }
     let end = counters.counts();
-    Ok(line(
-        name,
-        charges.len() as u64,
-        allowed,
-        end.round_trips - start.round_trips,
-        end.write_units - start.write_units,
-    ))
+    let (round_trips, write_units) = (end.round_trips - start.round_trips, end.write_units - start.write_units);
+    Ok(line(name, decisions.len() as u64, allowed, round_trips, write_units))
 }
 
 /// Forty clients that share nothing ask for ten tokens at one instant, as in `tollgate race`.

@@ -16,7 +16,7 @@ use crate::output;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
-use tollgate_core::{Charge, Charges, Key, LimitName, OnChange, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
@@ -59,15 +59,15 @@ pub async fn measure(args: &BenchArgs) -> Result<Report> {
     Ok(Report { build, decisions, throughput, arithmetic: arithmetic::measure()?, lambda })
 }
 
-/// Charges of one token on each of `limits` (name, tokens, seconds) of a new key.
-fn charges(limits: &[(&str, u64, u64)]) -> Result<Charges> {
+/// The charges of one decision: one token of each of `limits` (name, tokens, seconds) of a new key.
+fn charges(limits: &[(&str, u64, u64)]) -> Result<Vec<Charges>> {
     let key = Key::new([("bench", format!("{:016x}", fastrand::u64(..)))])?;
     let charge = |&(name, tokens, secs): &(&str, u64, u64)| {
         let bucket = TokenBucket::new(tokens, secs.saturating_mul(1_000_000_000), tokens)?;
         let limit = LimitName::new(name)?;
-        Ok(Charge { limit, terms: Terms::new(1, bucket), on_change: OnChange::default(), cost: 1 })
+        Ok(Charge { limit, terms: Terms::new(1, bucket), on_change: OnChange::default(), cost: 1, mode: Mode::Enforce })
     };
-    Ok(Charges::new(key, limits.iter().map(charge).collect::<Result<_>>()?)?)
+    Ok(vec![Charges::new(ItemKey::shared(key), limits.iter().map(charge).collect::<Result<_>>()?)?])
 }
 
 fn task_failed(error: &tokio::task::JoinError) -> CliError {

@@ -42,7 +42,7 @@ async fn line(
     table: &str,
     name: &'static str,
     callers: u32,
-    charges: Vec<Charges>,
+    charges: Vec<Vec<Charges>>,
     each: Duration,
 ) -> Result<Line> {
     let (store, _) = open::store(connected, table).await?;
@@ -65,7 +65,7 @@ async fn line(
 
 async fn caller<S: tollgate::Store>(
     limiter: &Limiter<S>,
-    charges: &[Charges],
+    charges: &[Vec<Charges>],
     until: Instant,
 ) -> Result<Histogram<u64>> {
     let mut latencies = histogram()?;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::{Barrier, mpsc};
 use tollgate::testing::ManualClock;
 use tollgate::{Clock, Counters, DynamoStore, Limiter, SystemClock, Timestamp};
-use tollgate_core::{Charge, Charges, Key, LimitName, OnChange, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
 
 /// Long enough that no client gives up on a slow machine: a race counts answers.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -100,8 +100,9 @@ async fn race(args: &RaceArgs) -> Result<Report> {
 fn charges(key: &str, capacity: u64) -> Result<Charges> {
     let bucket = TokenBucket::new(1, 86_400_000_000_000, capacity)?;
     let limit = LimitName::new("race")?;
-    let charge = Charge { limit, terms: Terms::new(1, bucket), on_change: OnChange::default(), cost: 1 };
-    Ok(Charges::new(Key::new([("race", key)])?, vec![charge])?)
+    let charge =
+        Charge { limit, terms: Terms::new(1, bucket), on_change: OnChange::default(), cost: 1, mode: Mode::Enforce };
+    Ok(Charges::new(ItemKey::shared(Key::new([("race", key)])?), vec![charge])?)
 }
 
 /// What all clients know: the table, the charge, and the instant.
@@ -142,7 +143,7 @@ impl Race {
             running.push(tokio::spawn(async move {
                 let before = counters.counts();
                 line.wait().await;
-                let result = limiter.take(&charges).await;
+                let result = limiter.take(std::slice::from_ref(&charges)).await;
                 let after = counters.counts();
                 let _ = answers.send(Answer {
                     allowed: result.as_ref().ok().map(tollgate::Decision::is_allowed),
@@ -163,8 +164,8 @@ impl Race {
     /// Tokens that the table says are left.
     async fn remaining(&self) -> Result<u64> {
         let observe = self.charges.charges().iter().map(|c| Charge { cost: 0, ..c.clone() }).collect();
-        let observe = Charges::new(self.charges.key().clone(), observe)?;
-        let seen = self.limiter().await?.0.take(&observe).await?;
+        let observe = Charges::new(self.charges.item().clone(), observe)?;
+        let seen = self.limiter().await?.0.take(&[observe]).await?;
         Ok(seen.limits.first().map_or(0, |l| l.remaining))
     }
 }

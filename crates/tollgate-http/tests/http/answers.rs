@@ -186,14 +186,14 @@ async fn a_cost_that_never_fits_is_403_and_invites_nobody_to_wait() {
     use tollgate::http::{Answer, Decided, Exchange};
     let policy = tollgate::Policy::parse(SAMPLE).expect("valid").policy;
     let wanted = tollgate::Wanted { limit: "orders", key: &[("user", "alice")], plan: None, cost: 51 };
-    let charges = policy.charges(&[wanted]).expect("valid").remove(0);
+    let charges = policy.charges(&[wanted]).expect("valid");
     let clock = tollgate::testing::ManualClock::default();
     let limiter = tollgate::Limiter::new(tollgate::testing::MemoryStore::new(clock));
     let decision = limiter.take(&charges).await.expect("a decision");
     let route = policy.route("POST", "/api/orders").expect("a route").route;
     let headers = http::HeaderMap::new();
     let exchange = Exchange { policy: &policy, route, headers: &headers };
-    let decided = Decided { decision, plan: None, key: charges.key().clone() };
+    let decided = Decided { decision, plan: None };
     let response: http::Response<String> = Answer::refused(&decided, &exchange).into_response();
     assert_eq!((response.status().as_u16(), response.headers().get("retry-after")), (403, None));
     let body: serde_json::Value = serde_json::from_str(response.body()).expect("JSON");

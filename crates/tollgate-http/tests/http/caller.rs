@@ -47,7 +47,7 @@ impl tollgate::Store for Keys {
 
     async fn read(
         &self,
-        key: &tollgate::Key,
+        key: &tollgate_core::ItemKey,
         limits: &[&tollgate_core::LimitName],
     ) -> tollgate_dynamodb::Result<Option<tollgate_core::Item>> {
         self.store.read(key, limits).await
@@ -55,11 +55,18 @@ impl tollgate::Store for Keys {
 
     async fn write(
         &self,
-        key: &tollgate::Key,
+        key: &tollgate_core::ItemKey,
         write: &tollgate_core::Write,
     ) -> tollgate_dynamodb::Result<tollgate_dynamodb::Written> {
-        *self.seen.lock().expect("a lock") = Some(key.to_string());
+        *self.seen.lock().expect("a lock") = Some(key.key.to_string());
         self.store.write(key, write).await
+    }
+
+    async fn transact(
+        &self,
+        writes: &[(&tollgate_core::ItemKey, &tollgate_core::Write)],
+    ) -> tollgate_dynamodb::Result<tollgate_dynamodb::Transacted> {
+        self.store.transact(writes).await
     }
 }
 

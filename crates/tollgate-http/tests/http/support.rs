@@ -11,8 +11,8 @@ use tollgate::http::{Facts, TollgateLayer};
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate::{Limiter, Meter, Policy, Store, Timestamp};
 use tollgate_core::take::Moment;
-use tollgate_core::{Item, Key, Write};
-use tollgate_dynamodb::{Error, Result, Written};
+use tollgate_core::{Item, ItemKey, Write};
+use tollgate_dynamodb::{Error, Result, Transacted, Written};
 use tower::ServiceExt;
 
 pub(crate) const SAMPLE: &str = include_str!("../../../../infra/tollgate.toml");
@@ -42,14 +42,19 @@ impl Store for Faulty {
         self.memory.meter()
     }
 
-    async fn read(&self, key: &Key, limits: &[&tollgate_core::LimitName]) -> Result<Option<Item>> {
+    async fn read(&self, key: &ItemKey, limits: &[&tollgate_core::LimitName]) -> Result<Option<Item>> {
         self.check()?;
         self.memory.read(key, limits).await
     }
 
-    async fn write(&self, key: &Key, write: &Write) -> Result<Written> {
+    async fn write(&self, key: &ItemKey, write: &Write) -> Result<Written> {
         self.check()?;
         self.memory.write(key, write).await
+    }
+
+    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
+        self.check()?;
+        self.memory.transact(writes).await
     }
 }
 

@@ -69,7 +69,7 @@ fn warn_if_hot(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
 fn warn_if_large(report: &mut Report<'_>, limits: &[LimitEntry], revision: u64) {
     let mut items: BTreeMap<Vec<&str>, Vec<(&LimitEntry, usize)>> = BTreeMap::new();
     for entry in limits {
-        let Some(limit) = &entry.limit else { continue };
+        let Some(limit) = entry.limit.as_ref().filter(|limit| !limit.has_own_item()) else { continue };
         let bytes = limit_bytes(limit, revision);
         for dimensions in limit.resolutions() {
             items.entry(dimensions).or_default().push((entry, bytes));
@@ -84,7 +84,7 @@ fn warn_if_large(report: &mut Report<'_>, limits: &[LimitEntry], revision: u64) 
                 sharing.len(),
                 suggest::quoted(dimensions)
             );
-            report.warning(&last.at, message, "shorten the limits' names, or count some of them by another key");
+            report.warning(&last.at, message, "shorten the limits' names, or give some of them `own_item = true`");
         }
     }
 }

@@ -46,13 +46,13 @@ pub(super) const LIMIT: KeyList = KeyList {
         "on_change",
         "own_item",
         "mode",
+        "atomic",
         "on_store_failure",
         "headers",
     ],
     later: &[
         ("count", "remove `count`; every call is counted"),
         ("zone", "remove `zone`; a token bucket has no calendar"),
-        ("atomic", "remove `atomic`; charge limits with one key on a route"),
     ],
 };
 
@@ -60,11 +60,8 @@ pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", 
 
 pub(super) const ROUTE: KeyList = KeyList {
     table: "route",
-    keys: &["match", "charge", "on_store_failure", "cors"],
-    later: &[
-        ("step_up", "remove `step_up`, and ask for a fresh second factor in the application"),
-        ("atomic", "remove `atomic`; charge limits with one key on a route"),
-    ],
+    keys: &["match", "charge", "on_store_failure", "atomic", "cors"],
+    later: &[("step_up", "remove `step_up`, and ask for a fresh second factor in the application")],
 };
 
 pub(super) const CHARGE: KeyList = KeyList { table: "charge", keys: &["limit", "cost"], later: &[] };

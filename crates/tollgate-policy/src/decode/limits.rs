@@ -2,7 +2,7 @@
 
 use super::fields::{self, Fields, Node};
 use super::keys;
-use crate::limit::{Figures, KeyPart, Limit, StoreFailure};
+use crate::limit::{Figures, KeyPart, Limit};
 use crate::message::{Message, Messages};
 use crate::policy::Plans;
 use crate::rate::{self, Rate};
@@ -10,7 +10,7 @@ use crate::report::{Report, Span};
 use crate::suggest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tollgate_core::{LimitName, OnChange, TokenBucket};
+use tollgate_core::{LimitName, Mode, OnChange, StoreFailure, TokenBucket};
 
 /// Most entries of a key, and most alternatives of an entry.
 const MAX_KEY: usize = 4;
@@ -65,7 +65,12 @@ fn limit(
         Some(()) => (figures(report, &fields), by_plan(report, fields.get("plans"), scope.plans)),
         None => (None, None),
     };
-    refuse_later(report, &fields);
+    let own_item = fields.get("own_item").map(|node| fields::boolean(report, node, "own_item", "false"));
+    let atomic = fields.get("atomic").map(|node| fields::boolean(report, node, "atomic", "false"));
+    let mode = match fields.get("mode") {
+        Some(node) => fields::word(report, node, "mode", &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)]),
+        None => Some(Mode::default()),
+    };
     let on_change = match fields.get("on_change") {
         Some(node) => fields::word(
             report,
@@ -92,6 +97,9 @@ fn limit(
         upgrade_url: transpose(upgrade_url)?,
         on_store_failure: transpose(on_store_failure)?,
         hidden: hidden?,
+        mode: mode?,
+        own_item: transpose(own_item)?.unwrap_or(false),
+        atomic: transpose(atomic)?.unwrap_or(false),
     })
 }
 
@@ -164,22 +172,6 @@ fn algorithm(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<()> {
         return None;
     }
     fields::word(report, node, "algorithm", &[("token-bucket", ())])
-}
-
-/// Refuses values of known keys that belong to parts which this version does not have.
-fn refuse_later(report: &mut Report<'_>, fields: &Fields<'_>) {
-    if let Some(node) = fields.get("own_item")
-        && fields::boolean(report, node, "own_item", "false") == Some(true)
-    {
-        let help = "write `own_item = false`: the limits of a key share one item";
-        report.error(&node.span(), "`own_item = true` is not supported by this version", help);
-    }
-    if let Some(node) = fields.get("mode")
-        && fields::word(report, node, "mode", &[("enforce", true), ("shadow", false)]) == Some(false)
-    {
-        let help = "write `mode = \"enforce\"`, or remove the limit from its routes";
-        report.error(&node.span(), "`mode = \"shadow\"` is not supported by this version", help);
-    }
 }
 
 /// `rate` and `burst` of a limit or of a plan's table.

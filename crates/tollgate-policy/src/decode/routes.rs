@@ -4,7 +4,7 @@ use super::fields::{self, Fields, Node};
 use super::keys;
 use super::limits::{LimitEntry, store_failure};
 use crate::identity::{Identity, Source};
-use crate::limit::{KeyPart, Limit};
+use crate::limit::Limit;
 use crate::pattern::Pattern;
 use crate::report::{Report, Span};
 use crate::route::{Exemption, Route, RouteCharge};
@@ -48,9 +48,11 @@ fn route(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> Option<M
     let charges = fields.required(report, "charge", &help);
     let charges = charges.and_then(|node| charges_of(report, node, scope, pattern.as_ref().map(|(_, p)| p)));
     let on_store_failure = fields.get("on_store_failure").and_then(|node| store_failure(report, node));
+    let atomic = fields.get("atomic").and_then(|node| fields::boolean(report, node, "atomic", "false"));
+    let atomic = atomic.unwrap_or(false);
     let cors = fields.get("cors").is_none_or(|node| cors(report, node, scope));
     let (at, pattern) = pattern?;
-    Some(Matched { at, value: Route { pattern, charges: charges?, on_store_failure, cors } })
+    Some(Matched { at, value: Route { pattern, charges: charges?, on_store_failure, atomic, cors } })
 }
 
 fn cors(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> bool {
@@ -98,7 +100,6 @@ fn charges_of(
         return None;
     }
     let mut charges: Vec<RouteCharge> = Vec::with_capacity(list.len());
-    let mut first: Option<&Limit> = None;
     let mut complete = true;
     for node in list.iter() {
         let Some((charge, limit)) = charge(report, node, scope) else {
@@ -114,7 +115,6 @@ fn charges_of(
         if let Some(pattern) = pattern {
             check_params(report, &node.span(), scope.identity, limit, pattern);
         }
-        check_same_key(report, &node.span(), first.get_or_insert(limit), limit);
     }
     complete.then_some(charges)
 }
@@ -168,23 +168,5 @@ fn check_params(report: &mut Report<'_>, at: &Span, identity: &Identity, limit: 
                 format!("put {{{param}}} into the path of `match`, like \"GET /orders/{{{param}}}\""),
             );
         }
-    }
-}
-
-fn check_same_key(report: &mut Report<'_>, at: &Span, first: &Limit, limit: &Limit) {
-    let sorted = |limit: &Limit| {
-        let mut parts: Vec<KeyPart> = limit.key.clone();
-        parts.sort();
-        parts
-    };
-    if sorted(first) != sorted(limit) {
-        let message = format!(
-            "`{}` is counted by {}, `{}` by {}: several keys on one route are not supported by this version",
-            first.name,
-            first.wants(),
-            limit.name,
-            limit.wants()
-        );
-        report.error(at, message, "keep the limits of one key on this route, or give them the same key");
     }
 }

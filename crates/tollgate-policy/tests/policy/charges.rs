@@ -2,7 +2,7 @@
 
 use crate::{FULL, policy};
 use tollgate_core::Charges;
-use tollgate_policy::{Error, IfMissing, Policy, ResolvedKey, RouteCharge, Wanted};
+use tollgate_policy::{Error, IfMissing, Mode, Policy, ResolvedKey, RouteCharge, StoreFailure, Wanted};
 
 fn wanted<'a>(limit: &'a str, key: &'a [(&'a str, &'a str)]) -> Wanted<'a> {
     Wanted { limit, key, plan: None, cost: 1 }
@@ -114,6 +114,74 @@ fn any_value_up_to_2_kb_works_and_no_error_shows_a_value() {
 
 fn on(policy: &Policy, limit: &str) -> RouteCharge {
     RouteCharge::new(policy.limit(limit).expect("known").name().clone(), 1)
+}
+
+/// A tenant's limits: one in an item of its own, one that only reports, one in the shared item.
+const SEVERAL: &str = r#"version = 1
+[limits.user]
+key = ["user"]
+rate = "10/h"
+on_store_failure = "closed"
+[limits.tenant]
+key = ["tenant"]
+rate = "3/h"
+[limits.month]
+key = ["tenant"]
+rate = "1000/day"
+own_item = true
+atomic = true
+[limits.trial]
+key = ["tenant"]
+rate = "1/min"
+mode = "shadow"
+[[routes]]
+match = "POST /a"
+charge = ["user", "tenant", "month", "trial"]
+[[routes]]
+match = "POST /b"
+charge = ["user", "tenant"]
+on_store_failure = "open"
+atomic = true
+"#;
+
+fn resolved(policy: &Policy, path: &str) -> Vec<Charges> {
+    let route = policy.route("POST", path).expect("a route").route;
+    let lookup = |dimension: &str| Some(format!("my-{dimension}"));
+    policy.resolve(route.charges(), lookup, None, IfMissing::Share).expect("valid").on(route).charges
+}
+
+#[test]
+fn a_limit_with_an_item_of_its_own_is_charged_apart() {
+    let policy = policy(SEVERAL);
+    let charges = resolved(&policy, "/a");
+    let items: Vec<_> = charges.iter().map(|c| (c.key().to_string(), c.item().own.as_ref())).collect();
+    let month = policy.limit("month").expect("known").name();
+    assert_eq!(
+        items,
+        [("user:my-user".into(), None), ("tenant:my-tenant".into(), None), ("tenant:my-tenant".into(), Some(month))]
+    );
+    let modes: Vec<_> = charges[1].charges().iter().map(|c| (c.limit.as_str(), c.mode)).collect();
+    assert_eq!(modes, [("tenant", Mode::Enforce), ("trial", Mode::Shadow)]);
+    // Neither item has to remember the other's limits.
+    assert!(charges[1].horizon() < 7200 && charges[2].horizon() > 80_000);
+    let all: Vec<_> = policy.items(charges[1].key()).iter().map(|item| item.own.clone()).collect();
+    assert_eq!(all, [None, Some(month.clone())]);
+}
+
+#[test]
+fn the_route_decides_on_store_failure_then_the_strictest_limit_of_the_item() {
+    let policy = policy(SEVERAL);
+    let rules: Vec<_> = resolved(&policy, "/a").iter().map(Charges::on_store_failure).collect();
+    assert_eq!(rules, [StoreFailure::Closed, StoreFailure::Open, StoreFailure::Open]);
+    let rules: Vec<_> = resolved(&policy, "/b").iter().map(Charges::on_store_failure).collect();
+    assert_eq!(rules, [StoreFailure::Open, StoreFailure::Open]);
+}
+
+#[test]
+fn a_limit_or_a_route_wants_a_transaction() {
+    let policy = policy(SEVERAL);
+    assert!(resolved(&policy, "/a")[2].is_atomic() && !resolved(&policy, "/a")[0].is_atomic());
+    assert!(resolved(&policy, "/b").iter().all(Charges::is_atomic));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::{FULL, SAMPLE, policy};
 use std::time::Duration;
 use tollgate_core::OnChange;
-use tollgate_policy::{Error, LegacyHeaders, Messages, Policy, Source, StoreFailure, Trust};
+use tollgate_policy::{Error, LegacyHeaders, Messages, Policy, Source, Trust};
 
 fn routed(policy: &Policy, method: &str, path: &str) -> Option<String> {
     policy.route(method, path).map(|found| found.route.pattern().to_string())
@@ -108,16 +108,6 @@ fn the_default_plan_stands_in_and_an_unknown_one_is_an_error() {
     let without = crate::policy("version = 1");
     assert!(without.plans().accepts("any"));
     assert_eq!(without.plans().resolve(Some("any")).expect("ignored"), None);
-}
-
-#[test]
-fn the_route_decides_on_store_failure_then_the_strictest_limit() {
-    let policy = policy(FULL);
-    let route = policy.route("POST", "/api/orders").expect("a route").route;
-    let names: Vec<_> = route.charges().iter().map(|charge| charge.limit.clone()).collect();
-    assert_eq!(policy.store_failure(Some(route), &names), StoreFailure::Open);
-    assert_eq!(policy.store_failure(None, &names), StoreFailure::Closed);
-    assert_eq!(policy.store_failure(None, &names[..1]), StoreFailure::Open);
 }
 
 #[test]

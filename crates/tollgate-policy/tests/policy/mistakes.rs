@@ -131,13 +131,9 @@ fn what_comes_later_is_refused_in_so_many_words() {
     }
     one(&extra("count = \"failures\""), "5:1", later);
     one(&extra("zone = \"Europe/Bucharest\""), "5:1", later);
-    one(&extra("mode = \"shadow\""), "5:8", later);
-    one(&extra("own_item = true"), "5:12", later);
     one(&extra("on_store_failure = \"local\""), "5:20", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"5min\" }"), "16:1", later);
-    one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\natomic = true"), "16:1", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\non_store_failure = \"local\""), "16:20", later);
-    one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\", \"b\"]"), "15:16", later);
 }
 
 #[test]
@@ -145,6 +141,12 @@ fn the_other_keys_of_a_limit() {
     one(&extra("algorithm = \"token_bucket\""), "5:13", "algorithm cannot be \"token_bucket\"");
     one(&extra("mode = \"enforced\""), "5:8", "mode cannot be");
     one(&extra("own_item = \"no\""), "5:12", "own_item must be true or false");
+    one(&extra("atomic = 1"), "5:10", "atomic must be true or false");
+    one(
+        &routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\natomic = \"yes\""),
+        "16:10",
+        "atomic must be true or false",
+    );
     one(&extra("on_change = \"keeps\""), "5:13", "on_change cannot be");
     one(&extra("on_store_failure = \"opened\""), "5:20", "on_store_failure cannot be");
     one(&extra("upgrade_url = \"billing\""), "5:15", "neither a path nor");

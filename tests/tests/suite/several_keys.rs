@@ -1,0 +1,190 @@
+//! Decisions on several items: all or nothing, what a denial gives back, transactions, and a store that fails in part.
+
+use crate::harness::{Client, SECOND, bucket, charge, key};
+use std::time::Duration;
+use tollgate::{Outcome, Source, Store};
+use tollgate_core::{Charge, Charges, ItemKey, LimitName, Mode, Terms};
+
+const HOUR: u64 = 3600 * SECOND;
+
+/// `n` an hour of the limit `name`, on `item`.
+fn hourly(item: &ItemKey, name: &str, n: u64) -> Charges {
+    Charges::new(item.clone(), vec![charge(name, Terms::new(1, bucket(n, HOUR, n)), 1)]).unwrap()
+}
+
+fn user_and_tenant() -> [Charges; 2] {
+    [hourly(&key(), "user", 10), hourly(&key(), "tenant", 3)]
+}
+
+async fn left(client: &Client, charges: &Charges) -> u64 {
+    let observe = charges.charges().iter().map(|c| Charge { cost: 0, ..c.clone() }).collect();
+    client.take(&Charges::new(charges.item().clone(), observe).unwrap()).await.limits[0].remaining
+}
+
+/// envoy ratelimit#430, langfuse PR#14280.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_that_denies_gives_the_user_the_token_back() {
+    for atomic in [false, true] {
+        let client = Client::new().await.forgetting();
+        let both = user_and_tenant().map(|charges| charges.atomically(atomic));
+        let mut allowed = 0;
+        for i in 0..6 {
+            let decision = client.take_all(&both).await;
+            allowed += u64::from(decision.is_allowed());
+            if i >= 3 {
+                let told: Vec<_> = decision.limits.iter().map(|l| (l.outcome, l.remaining)).collect();
+                assert_eq!(told, [(Outcome::Allowed, 7), (Outcome::Denied, 0)], "call {i}, atomic: {atomic}");
+                assert_eq!(decision.retry_after(), Some(Duration::from_secs(1200)));
+            }
+        }
+        assert_eq!((allowed, left(&client, &both[0]).await), (3, 7));
+        let refunds = if atomic { 0 } else { 3 };
+        assert_eq!((client.counts().refunded, client.counts().refunds_lost), (refunds, 0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_decisions_on_several_keys_cost() {
+    let three =
+        |last: u64| [hourly(&key(), "user", 100), hourly(&key(), "tenant", 100), hourly(&key(), "global", last)];
+    let client = Client::new().await;
+    let charges = three(3);
+    for call in 0..3 {
+        let (decision, round_trips, write_units) = client.measured_all(&charges).await;
+        assert_eq!((decision.is_allowed(), round_trips, write_units), (true, 3, 3), "call {call}");
+    }
+    let (decision, round_trips, write_units) = client.measured_all(&charges).await;
+    assert_eq!((decision.is_allowed(), round_trips, write_units), (false, 0, 0), "the denial is known");
+    assert_eq!(decision.limits.iter().map(|l| l.source).collect::<Vec<_>>(), [Source::Cache; 3]);
+    // A process that knows nothing of it writes all three, and gives two back.
+    let stranger = Client::at(client.clock.clone()).await;
+    let (decision, round_trips, write_units) = stranger.measured_all(&charges).await;
+    assert_eq!((decision.is_allowed(), round_trips, write_units), (false, 5, 5));
+    let (_, round_trips, write_units) = stranger.measured_all(&charges).await;
+    assert_eq!((round_trips, write_units), (0, 0));
+    assert_eq!(left(&client, &charges[0]).await, 97);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_denial_says_nothing_of_keys_that_were_not_asked() {
+    let client = Client::new().await;
+    let [user, tenant] = user_and_tenant();
+    for _ in 0..3 {
+        assert!(client.take(&tenant).await.is_allowed());
+    }
+    let (decision, round_trips, _) = client.measured_all(&[user.clone(), tenant]).await;
+    assert_eq!((decision.is_allowed(), round_trips), (false, 0));
+    assert_eq!(decision.limits.iter().map(|l| l.limit.as_str()).collect::<Vec<_>>(), ["tenant"]);
+    let unasked: Vec<_> = decision.unasked.iter().map(|u| (u.key.clone(), u.source)).collect();
+    assert_eq!(unasked, [(user.key().clone(), Source::Cache)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_takes_two_units_an_item_and_one_round_trip() {
+    let client = Client::new().await;
+    let both = user_and_tenant().map(|charges| charges.atomically(true));
+    for call in 0..3 {
+        let (decision, round_trips, write_units) = client.measured_all(&both).await;
+        assert_eq!((decision.is_allowed(), round_trips, write_units), (true, 1, 4), "call {call}");
+    }
+    // A stranger takes both items for new, is refused, and knows the denial from the items that come with the refusal.
+    let stranger = Client::at(client.clock.clone()).await;
+    let (decision, round_trips, write_units) = stranger.measured_all(&both).await;
+    assert_eq!((decision.is_allowed(), round_trips, write_units), (false, 1, 4));
+    client.advance_ms(1_200_000);
+    let (decision, round_trips, _) = client.measured_all(&both).await;
+    assert_eq!((decision.is_allowed(), round_trips), (true, 1), "one token has come back");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn transactions_of_many_callers_are_exact() {
+    let first = Client::new().await;
+    let both = user_and_tenant().map(|charges| charges.atomically(true));
+    let mut callers = Vec::new();
+    for _ in 0..8 {
+        let client = Client::at(first.clock.clone()).await;
+        let both = both.clone();
+        callers.push(tokio::spawn(async move {
+            let mut allowed = 0;
+            for _ in 0..2 {
+                // Contention ends a call without a charge; whoever asks again gets an answer in the end.
+                loop {
+                    match client.limiter.take(&both).await {
+                        Ok(decision) => break allowed += u64::from(decision.is_allowed()),
+                        Err(tollgate_dynamodb::Error::Contended(_)) => {}
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            }
+            allowed
+        }));
+    }
+    let mut allowed = 0;
+    for caller in callers {
+        allowed += caller.await.unwrap();
+    }
+    assert_eq!((allowed, left(&first, &both[0]).await, left(&first, &both[1]).await), (3, 7, 0));
+}
+
+/// Whatever the interleaving: what is admitted fits every key, and what was not admitted is given back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn forty_callers_at_once_get_what_the_tightest_key_has_and_the_others_have_the_rest() {
+    let first = Client::new().await;
+    let both = [hourly(&key(), "user", 100), hourly(&key(), "tenant", 10)];
+    let mut callers = Vec::new();
+    for _ in 0..40 {
+        let client = Client::at(first.clock.clone()).await;
+        let both = both.clone();
+        callers.push(tokio::spawn(async move {
+            let allowed = client.take_all(&both).await.is_allowed();
+            (u64::from(allowed), client.counts().refunds_lost)
+        }));
+    }
+    let (mut allowed, mut lost) = (0, 0);
+    for caller in callers {
+        let (one, two) = caller.await.unwrap();
+        (allowed, lost) = (allowed + one, lost + two);
+    }
+    assert_eq!(allowed, 10);
+    // A refund that others overtake too often stays with the bucket, and is counted.
+    assert_eq!(left(&first, &both[0]).await, 90 - lost);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_only_reports_never_denies_and_is_told() {
+    let client = Client::new().await;
+    let item = key();
+    let enforced = charge("user", Terms::new(1, bucket(10, HOUR, 10)), 1);
+    let shadow = Charge { mode: Mode::Shadow, ..charge("trial", Terms::new(1, bucket(2, HOUR, 2)), 1) };
+    let charges = Charges::new(item.clone(), vec![enforced, shadow]).unwrap();
+    for call in 0..10 {
+        let (decision, round_trips, _) = client.measured(&charges).await;
+        assert!(decision.is_allowed(), "call {call}");
+        let trial = &decision.limits[1];
+        let expected = if call < 2 { (Outcome::Allowed, 1 - call) } else { (Outcome::Denied, 0) };
+        assert_eq!((trial.outcome, trial.remaining), expected, "call {call}");
+        assert_eq!(round_trips, 1, "call {call}: it is left out where it is known to have no room");
+    }
+    let denied = client.take(&charges).await;
+    assert_eq!((denied.outcome(), denied.retry_after()), (Outcome::Denied, Some(Duration::from_secs(360))));
+    assert_eq!(client.counts().shadow_denied, 9);
+    // A process that knows nothing tries it in the write first, and repeats the write without it.
+    client.advance_ms(360_000);
+    let stranger = Client::at(client.clock.clone()).await;
+    let (decision, round_trips, _) = stranger.measured(&charges).await;
+    assert_eq!((decision.is_allowed(), round_trips, stranger.counts().mispredicted), (true, 2, 1));
+    let trial = LimitName::new("trial").unwrap();
+    let stored = client.limiter.store().read(&item, &[]).await.unwrap().unwrap();
+    assert_eq!(stored.buckets[&trial].terms.bucket.remaining(Some(stored.buckets[&trial].tat), client.clock_now()), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_that_only_report_on_a_key_of_their_own_never_matter() {
+    let client = Client::new().await;
+    let user = hourly(&key(), "user", 5);
+    let shadow = Charge { mode: Mode::Shadow, ..charge("trial", Terms::new(1, bucket(1, HOUR, 1)), 1) };
+    let both = [user, Charges::new(key(), vec![shadow]).unwrap()];
+    let allowed = [client.take_all(&both).await, client.take_all(&both).await].map(|d| d.is_allowed());
+    assert_eq!(allowed, [true, true]);
+    assert_eq!((client.counts().shadow_denied, client.counts().refunded), (1, 0));
+}
