@@ -12,7 +12,7 @@
 //! let limiter = Limiter::new(store);
 //!
 //! let charges = policy.charges(&[Wanted { limit: "orders", key: &[("user", "alice")], plan: Some("free"), cost: 1 }])?;
-//! let decision = limiter.take(&charges[0]).await?;
+//! let decision = limiter.take(&charges).await?;
 //! if !decision.is_allowed() {
 //!     println!("come back in {:?}", decision.retry_after());
 //! }
@@ -37,7 +37,7 @@ pub mod lambda;
 pub mod source;
 pub mod testing;
 
-pub use tollgate_core::{Charges, Clock, Decision, Key, LimitDecision, Outcome, Source, Timestamp};
+pub use tollgate_core::{Charges, Clock, Decision, ItemKey, Key, LimitDecision, Outcome, Source, Timestamp};
 pub use tollgate_dynamodb::{Connection, Counters, DynamoStore, Limiter, Meter, Store, SystemClock, connect};
 #[cfg(feature = "http")]
 pub use tollgate_http as http;

@@ -156,8 +156,8 @@ fn fifty_orders_an_hour_to_the_millisecond() {
         assert_eq!(dev.decide(&order("alice")).1["remaining"], left);
     }
     let denied = dev.decide(&order("alice"));
-    let expected = json!({ "allowed": false, "limit": "orders", "remaining": 0, "retry_after_ms": 72_000, "reset_ms": 3_600_000, "source": "table" });
-    assert_eq!(denied, (200, expected));
+    let expected = json!({ "allowed": false, "limit": "orders", "remaining": 0, "retry_after_ms": 72_000, "reset_ms": 3_600_000, "source": "cache" });
+    assert_eq!(denied, (200, expected), "the process has just seen that nothing is left");
     dev.advance_ms(71_999);
     assert_eq!(dev.decide(&order("alice")).1["retry_after_ms"], 1);
     dev.advance_ms(1);
@@ -168,7 +168,7 @@ fn fifty_orders_an_hour_to_the_millisecond() {
 }
 
 #[test]
-fn every_decision_is_one_round_trip_and_one_write_unit() {
+fn a_decision_is_one_round_trip_and_one_write_unit_and_a_known_denial_none() {
     let dev = Dev::start(&["--clock", "manual"]);
     let before = dev.stats();
     for _ in 0..60 {
@@ -176,7 +176,7 @@ fn every_decision_is_one_round_trip_and_one_write_unit() {
     }
     let after = dev.stats();
     let grew = |name: &str| after[name].as_u64().unwrap() - before[name].as_u64().unwrap();
-    assert_eq!((grew("decisions"), grew("round_trips"), grew("write_units")), (60, 60, 60));
+    assert_eq!((grew("decisions"), grew("round_trips"), grew("write_units")), (60, 50, 50));
     assert_eq!((grew("allowed"), grew("denied")), (50, 10));
 }
 
@@ -210,7 +210,6 @@ fn bad_input_is_400_and_says_what_to_write() {
         (json!({ "limit": "orders", "key": key, "costs": 1 }), "unknown field"),
         (json!([]), "empty"),
         (json!([order("a"), order("a")]), "twice"),
-        (json!([order("a"), order("b")]), "several keys"),
         (json!(7), "write {"),
         (json!([["orders", { "user": "alice" }, "free", 1]]), "wrong type"),
         (json!({ "limit": "orders", "key": "alice@example.org" }), "has the wrong type"),

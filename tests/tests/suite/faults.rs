@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tollgate::{Connection, Counters, DynamoStore, Limiter, Store, SystemClock};
+use tollgate_core::{Charges, StoreFailure};
 use tollgate_dynamodb::{Error, Fate};
 
 /// Answers every request with a DynamoDB error; counts them.
@@ -43,12 +44,17 @@ async fn limiter(url: &str, deadline: Duration) -> (Limiter<DynamoStore>, Arc<Co
     (Limiter::new(store).with_deadline(deadline), counters)
 }
 
+/// A charge that a failing store refuses.
+fn closed() -> Charges {
+    one(&key(), 1, SECOND, 1).with_store_failure(StoreFailure::Closed)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn throttling_says_not_applied_and_is_retried_within_the_deadline() {
     // rate-limiter-flexible: a throttling error read as a denial.
     let (url, requests) = says(400, "ProvisionedThroughputExceededException").await;
     let (limiter, counters) = limiter(&url, Duration::from_millis(400)).await;
-    let error = limiter.take(&[one(&key(), 1, SECOND, 1)]).await.unwrap_err();
+    let error = limiter.take(&[closed()]).await.unwrap_err();
     assert!(matches!(error, Error::Throttled(_)), "{error:?}");
     assert_eq!(error.fate(), Fate::NotApplied);
     let sent = requests.load(Ordering::SeqCst);
@@ -60,7 +66,7 @@ async fn throttling_says_not_applied_and_is_retried_within_the_deadline() {
 async fn a_server_error_may_have_been_applied_and_is_not_repeated() {
     let (url, requests) = says(500, "InternalServerError").await;
     let (limiter, _) = limiter(&url, Duration::from_secs(5)).await;
-    let error = limiter.take(&[one(&key(), 1, SECOND, 1)]).await.unwrap_err();
+    let error = limiter.take(&[closed()]).await.unwrap_err();
     assert_eq!((error.fate(), requests.load(Ordering::SeqCst)), (Fate::Unknown, 1), "{error:?}");
 }
 
@@ -77,7 +83,7 @@ async fn refusals_of_aws_are_told_apart() {
     for (code, is_right) in cases {
         let (url, requests) = says(400, code).await;
         let (limiter, _) = limiter(&url, Duration::from_secs(5)).await;
-        let error = limiter.take(&[one(&key(), 1, SECOND, 1)]).await.unwrap_err();
+        let error = limiter.take(&[closed()]).await.unwrap_err();
         assert!(is_right(&error), "{code}: {error:?}");
         assert_eq!((error.fate(), requests.load(Ordering::SeqCst)), (Fate::NotApplied, 1), "{code}");
     }
@@ -108,7 +114,7 @@ async fn a_lost_answer_is_ambiguous_and_not_repeated() {
     for closes in [true, false] {
         let (url, requests) = silent(closes).await;
         let (limiter, _) = limiter(&url, Duration::from_millis(300)).await;
-        let error = limiter.take(&[one(&key(), 1, SECOND, 1)]).await.unwrap_err();
+        let error = limiter.take(&[closed()]).await.unwrap_err();
         assert_eq!((error.fate(), requests.load(Ordering::SeqCst)), (Fate::Unknown, 1), "{error:?}");
     }
 }
@@ -116,7 +122,7 @@ async fn a_lost_answer_is_ambiguous_and_not_repeated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_server_is_known_not_to_have_applied_anything() {
     let (limiter, _) = limiter("http://127.0.0.1:9", Duration::from_secs(5)).await;
-    let error = limiter.take(&[one(&key(), 1, SECOND, 1)]).await.unwrap_err();
+    let error = limiter.take(&[closed()]).await.unwrap_err();
     assert!(matches!(&error, Error::Unreachable { endpoint, .. } if endpoint == "http://127.0.0.1:9"), "{error:?}");
     assert_eq!(error.fate(), Fate::NotApplied);
 }
@@ -127,7 +133,7 @@ async fn an_answer_lost_after_the_write_was_applied_is_charged_once() {
     let upstream = endpoint().await;
     let cut = cut_replies(&upstream).await;
     let key = key();
-    let charges = one(&key, 1, 86_400 * SECOND, 5);
+    let charges = one(&key, 1, 86_400 * SECOND, 5).with_store_failure(StoreFailure::Closed);
     let (lossy, _) = limiter(&cut, Duration::from_secs(2)).await;
     let error = lossy.take(std::slice::from_ref(&charges)).await.unwrap_err();
     assert_eq!(error.fate(), Fate::Unknown, "{error:?}");

@@ -240,7 +240,7 @@ async fn starting_takes_one_read_and_nothing_else() {
 /// An operator gives tokens back; the item is rewritten, not deleted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reset_fills_the_bucket_at_once_for_everybody() {
-    let client = Client::new().await;
+    let client = Client::new().await.forgetting();
     let key = key();
     let charges = costing(&key, 1, 3600 * SECOND, 3, 3);
     assert!(client.take(&charges).await.is_allowed());
