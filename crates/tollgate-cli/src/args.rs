@@ -111,6 +111,9 @@ pub struct RaceArgs {
     /// Processes that the clients are spread over
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub processes: u32,
+    /// Keys in each decision, all or nothing: the first has the capacity, the others a token for every client
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub keys: u32,
     /// Let every client read the system's clock, instead of all asking at the instant at which the race began
     #[arg(long)]
     pub running_clocks: bool,
@@ -134,9 +137,12 @@ pub struct RaceWorkerArgs {
     /// Tokens of the key
     #[arg(long)]
     pub capacity: u64,
-    /// The key's value
+    /// The tokens of the other keys
     #[arg(long)]
-    pub key: String,
+    pub plenty: u64,
+    /// The keys' values, the first that of the key that is raced for
+    #[arg(long = "key")]
+    pub keys: Vec<String>,
     /// The instant that all clients ask at, nanoseconds since the epoch; the system's clock if not given
     #[arg(long)]
     pub at_ns: Option<u64>,

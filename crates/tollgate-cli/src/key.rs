@@ -36,7 +36,7 @@ struct Limit {
     plan: String,
     tat: String,
     busy_period: String,
-    adjusted: String,
+    refunded: String,
 }
 
 pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
@@ -104,7 +104,7 @@ fn told(bucket: &Bucket, now: Timestamp) -> Limit {
         plan: bucket.terms.plan.to_string(),
         tat: bucket.tat.to_string(),
         busy_period: bucket.busy_period.to_string(),
-        adjusted: bucket.adjusted.to_string(),
+        refunded: bucket.refunded().to_string(),
     }
 }
 

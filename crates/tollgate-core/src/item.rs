@@ -47,7 +47,7 @@ impl FromStr for BusyPeriod {
     }
 }
 
-/// The stored state of one limit. In the table its attributes are `<limit>.tat`, `.f`, `.b` and `.adj`.
+/// The stored state of one limit. In the table its attributes are `<limit>.tat`, `.f`, `.b` and `.g`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Bucket {
     /// `tat`: the theoretical arrival time, in ticks of the terms' rate.
@@ -56,25 +56,25 @@ pub struct Bucket {
     pub terms: Terms,
     /// `b`: the busy period; renewed by every move of `tat` other than a charge and a refund.
     pub busy_period: BusyPeriod,
-    /// `adj`: ticks refunded in this busy period, counted from 0, or from minus the debt beyond a whole bucket that a
-    /// change of terms carried in (only differences within a busy period matter to refunds).
-    pub adjusted: Ticks,
+    /// `g`, gross: what `tat` would be had nothing been given back in this busy period. Charges raise both, refunds lower
+    /// `tat` alone; so `g` tells whether anything was charged since it was seen, and `g - tat` what was refunded. It starts
+    /// below `tat` by the debt beyond a whole bucket that a change of terms carried in.
+    pub gross: Ticks,
 }
 
 impl Bucket {
     /// A bucket that starts a new busy period with the theoretical arrival time `tat`.
     #[must_use]
     pub fn starting(terms: Terms, tat: Ticks, busy_period: BusyPeriod) -> Self {
-        let beyond = tat - (terms.bucket.at(busy_period.since) + terms.bucket.window());
-        let adjusted = Ticks(0) - beyond.max(Ticks(0));
-        Self { tat, terms, busy_period, adjusted }
+        let gross = tat.min(terms.bucket.at(busy_period.since) + terms.bucket.window());
+        Self { tat, terms, busy_period, gross }
     }
 
     /// The furthest theoretical arrival time that callers with agreeing clocks can have left. Beyond it a clock was
     /// wrong, and the bucket may be pulled back to [`Bucket::emptied_at`].
     #[must_use]
     pub fn furthest_plausible(&self, now: Timestamp) -> Ticks {
-        let carried_in = Ticks(0) - self.adjusted.min(Ticks(0));
+        let carried_in = (self.tat - self.gross).max(Ticks(0));
         self.emptied_at(now) + carried_in + self.terms.bucket.span(crate::TokenBucket::CLOCK_TOLERANCE_NS)
     }
 
@@ -82,6 +82,12 @@ impl Bucket {
     #[must_use]
     pub fn emptied_at(&self, now: Timestamp) -> Ticks {
         self.terms.bucket.at(now) + self.terms.bucket.window()
+    }
+
+    /// Ticks given back in this busy period, less the debt beyond a whole bucket that it began with.
+    #[must_use]
+    pub fn refunded(&self) -> Ticks {
+        self.gross - self.tat
     }
 
     /// Whether the bucket is full again, so that forgetting it changes no decision.

@@ -2,18 +2,28 @@
 //!
 //! A decision on several items charges some of them before another denies. Subtracting such a charge again over-admits,
 //! even within a busy period: with a burst of 10 at 1/s, charge 10 at 0 s, 5 more at 5 s, subtract the 10 at 5.001 s, and
-//! 10 more pass. Only the part of the charge's slot that lies in the future may be given back. With `x` the slot's start
-//! and `adj` the ticks refunded in the busy period so far:
+//! 10 more pass. Only the part of the charge's slot that lies in the future may be given back: every slot behind it moves
+//! ahead by that much, and none may come to start before it was used. With `u` the instant of the charge, `x` the start of
+//! its slot then, and `R` the ticks that others were given back in the busy period since:
 //!
 //! ```text
-//! x' = x - (adj - adj at the charge)      d = clamp(x' + inc - max(now', x'), 0, inc)
-//! tat = tat - d, adj = adj + d      if tat, b and adj are as seen; another busy period: nothing
+//! x' = max(x - R, u)      d = clamp(x' + inc - max(now', x'), 0, inc)      tat = tat - d
 //! ```
 //!
-//! Every slot behind the refunded one moves ahead by `d`, and must not start before it was used. Those that were seen
-//! do not; one that was charged between the look and the write could, since a write may be held up for long (burst 10,
-//! 1/s: charge 10 at 0 s, give them back by a request that is made at once and arrives at 9.9 s, and 9 that were admitted
-//! at 9 s lie in the past). That is why the condition names the `tat` that was seen, too.
+//! `x'` is where the slot starts at the earliest: refunds of slots ahead of it moved it by `R` at most (those behind it did
+//! not), and never before its own use. `u` is what makes many refunds at once whole: of 30 that charged and give back
+//! together, the first would otherwise get nothing once the others have had theirs.
+//!
+//! Two forms write it:
+//!
+//! - **exact**, first: `tat`, `b` and `g` are as seen, so `R` is. It gives all there is to give, and conflicts with everybody.
+//! - **commuting**, once others were in the way: only `b` and `g` are as seen, `R` may have grown, so `x' = u`, and what is
+//!   given back is `inc` less the time since the charge. Refunds do not conflict with each other, and 40 callers that give
+//!   back at once need 80 writes at most instead of 800.
+//!
+//! `g` stands for "nothing was charged since". A write may be held up for long, and a slot that was charged in the
+//! meantime could come to start before its use: with a burst of 10 at 1/s, charge 10 at 0 s, give them back by a request
+//! that is made at once and arrives at 9.9 s, and 9 that were admitted at 9 s lie in the past.
 //!
 //! Invariant: a [`Refund`] gives back each charge at most once, and nothing if it cannot tell how much. What it fails to
 //! give back comes back by itself as the bucket refills.
@@ -28,30 +38,55 @@ use crate::write::{LimitWrite, Write};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Charged {
     limit: LimitName,
+    /// The instant of the charge.
+    used: Ticks,
     start: Ticks,
     inc: Ticks,
     busy_period: BusyPeriod,
-    adjusted: Ticks,
+    /// Ticks refunded in the busy period until then.
+    refunded: Ticks,
 }
 
 impl Charged {
-    /// A charge of `cost` tokens that left the bucket as `after`.
+    /// A charge of `cost` tokens, made with the instant `now`, that left the bucket as `after`.
     #[must_use]
-    pub fn new(limit: LimitName, cost: u64, after: &Bucket) -> Self {
+    pub fn new(limit: LimitName, cost: u64, after: &Bucket, now: Timestamp) -> Self {
         let inc = after.terms.bucket.inc(cost);
-        let (start, busy_period, adjusted) = (after.tat - inc, after.busy_period, after.adjusted);
-        Self { limit, start, inc, busy_period, adjusted }
+        let (used, start) = (after.terms.bucket.at(now), after.tat - inc);
+        Self { limit, used, start, inc, busy_period: after.busy_period, refunded: after.refunded() }
     }
 
-    /// What may be given back at `now` of a bucket that was found: the part of the slot in the future, in ticks.
+    /// What may be given back at `now` of a bucket exactly as it was found, in ticks.
     #[must_use]
     pub fn unused(&self, found: &Bucket, now: Timestamp) -> Ticks {
+        self.beyond(self.start - (found.refunded() - self.refunded), found, now)
+    }
+
+    /// What may be given back at `now` of a bucket that was found, whatever others are given back meanwhile, in ticks.
+    #[must_use]
+    pub fn surely_unused(&self, found: &Bucket, now: Timestamp) -> Ticks {
+        self.beyond(self.used, found, now)
+    }
+
+    /// The part in the future of a slot that starts at `start`, or at its use, whichever is later.
+    fn beyond(&self, start: Ticks, found: &Bucket, now: Timestamp) -> Ticks {
         if found.busy_period != self.busy_period {
             return Ticks(0);
         }
-        let start = self.start - (found.adjusted - self.adjusted);
+        let start = start.max(self.used);
         let unused = start + self.inc - start.max(found.terms.bucket.at(now));
         unused.clamp(Ticks(0), self.inc)
+    }
+
+    fn exactly(&self, found: &Bucket, now: Timestamp) -> Option<LimitWrite> {
+        let unused = self.unused(found, now);
+        let next = Bucket { tat: found.tat - unused, ..found.clone() };
+        (unused > Ticks(0)).then(|| LimitWrite::exact(self.limit.clone(), Some(found), next))
+    }
+
+    fn commuting(&self, found: &Bucket, now: Timestamp) -> Option<LimitWrite> {
+        let unused = self.surely_unused(found, now);
+        (unused > Ticks(0)).then(|| LimitWrite::give_back(self.limit.clone(), found, unused))
     }
 }
 
@@ -73,23 +108,18 @@ impl Refund {
     #[must_use]
     pub fn start(charges: Vec<Charged>, item: &Item, now: Timestamp) -> (Self, Step) {
         let refund = Self(charges);
-        let step = refund.step(Some(item), now);
+        let step = refund.step(Some(item), |charged, found| charged.exactly(found, now));
         (refund, step)
     }
 
     /// The store refused the write and returned the item that it found.
     #[must_use]
     pub fn refused(&self, item: Option<&Item>, now: Timestamp) -> Step {
-        self.step(item, now)
+        self.step(item, |charged, found| charged.commuting(found, now).or_else(|| charged.exactly(found, now)))
     }
 
-    fn step(&self, item: Option<&Item>, now: Timestamp) -> Step {
-        let give_back = |charged: &Charged| {
-            let found = item?.buckets.get(&charged.limit)?;
-            let unused = charged.unused(found, now);
-            let next = Bucket { tat: found.tat - unused, adjusted: found.adjusted + unused, ..found.clone() };
-            (unused > Ticks(0)).then(|| LimitWrite::exact(charged.limit.clone(), Some(found), next))
-        };
+    fn step(&self, item: Option<&Item>, write: impl Fn(&Charged, &Bucket) -> Option<LimitWrite>) -> Step {
+        let give_back = |charged: &Charged| write(charged, item?.buckets.get(&charged.limit)?);
         let writes: Vec<_> = self.0.iter().filter_map(give_back).collect();
         if writes.is_empty() { Step::Done } else { Step::Write(Write::giving_back(writes)) }
     }

@@ -179,8 +179,9 @@ impl Take {
         // Figures are told as of the instant that the write was made with: its condition proved them.
         let views = views(&self.charges, Some(item), Moment { now: self.now, clock_agrees: false });
         let is_charged = |v: &View<'_>| v.charge.cost > 0 && !self.left_out.contains(&v.charge.limit);
-        let of = |v: &View<'_>| v.found.map(|after| Charged::new(v.charge.limit.clone(), v.charge.cost, after));
-        let charged = views.iter().filter(|v| is_charged(v)).filter_map(of).collect();
+        let charged =
+            |v: &View<'_>| v.found.map(|after| Charged::new(v.charge.limit.clone(), v.charge.cost, after, self.now));
+        let charged = views.iter().filter(|v| is_charged(v)).filter_map(charged).collect();
         let told = |v: &View<'_>| {
             // A limit that was left out is told by the item that the write found, which is this one.
             let verdict = if is_charged(v) { None } else { v.verdict(self.now) };
@@ -352,7 +353,8 @@ impl<'a> View<'a> {
         let (limit, terms, cost) = (self.charge.limit.clone(), self.terms.clone(), self.charge.cost);
         Some(match self.found {
             Some(seen) if exactly && !self.moved && !seen.is_idle(now) => {
-                LimitWrite::exact(limit, Some(seen), Bucket { tat, ..seen.clone() })
+                let gross = seen.gross + (tat - seen.tat);
+                LimitWrite::exact(limit, Some(seen), Bucket { tat, gross, ..seen.clone() })
             }
             found if self.moved || exactly => LimitWrite::exact(limit, found, self.starting(tat, id)),
             Some(seen) if seen.is_idle(now) => LimitWrite::new_or_idle(limit, terms, cost, now, id),

@@ -7,11 +7,12 @@
 //! | --- | --- | --- |
 //! | [new or busy](LimitWrite::new_or_busy) | absent, or `tat BETWEEN now AND ceil` and `f` is mine | `tat = if_not_exists(tat, now) + inc` |
 //! | [new or idle](LimitWrite::new_or_idle) | absent, or `tat < now` and `f` is mine | `tat = now + inc`, a new busy period |
-//! | [exact](LimitWrite::exact) | absent, or `tat`, `f`, `b`, `adj` all as seen | anything |
+//! | [exact](LimitWrite::exact) | absent, or `tat`, `f`, `b`, `g` all as seen | anything |
+//! | [give back](LimitWrite::give_back) | `b` and `g` as seen | `tat = tat - by` |
 //!
-//! with `ceil = now + W - inc`. The busy form is a commutative add, so concurrent callers never conflict on it. The exact
-//! form moves a bucket to other terms, gives a charge back, and charges within a transaction. Of the item, every form but a
-//! refund requires the `hold` that was seen and an `h` that it does not shorten.
+//! with `ceil = now + W - inc`. The busy form is a commutative add, so concurrent callers never conflict on it; nor do those
+//! that give back. The exact form moves a bucket to other terms, and charges within a transaction. Of the item, every form
+//! that takes or moves requires the `hold` that was seen and an `h` that it does not shorten.
 //!
 //! Invariant: a write whose condition fails has changed nothing and says so with the item that it found; a write may be
 //! evaluated by any store that implements [`Write::apply`]'s meaning, and [`Write::apply`] is that meaning.
@@ -36,8 +37,8 @@ pub enum Check {
     TermsAre(Terms),
     /// `b = period`.
     BusyPeriodIs(BusyPeriod),
-    /// `adj = ticks`.
-    AdjustedIs(Ticks),
+    /// `g = ticks`: nothing was charged since that was seen.
+    GrossIs(Ticks),
 }
 
 impl Check {
@@ -50,7 +51,7 @@ impl Check {
             Self::TatIs(tat) => bucket.tat == *tat,
             Self::TermsAre(terms) => bucket.terms == *terms,
             Self::BusyPeriodIs(period) => bucket.busy_period == *period,
-            Self::AdjustedIs(ticks) => bucket.adjusted == *ticks,
+            Self::GrossIs(ticks) => bucket.gross == *ticks,
         }
     }
 }
@@ -58,7 +59,7 @@ impl Check {
 /// What a write does to a limit's state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Assign {
-    /// `tat = if_not_exists(tat, start) + inc`; `f`, `b` and `adj` are set only if absent.
+    /// `tat` and `g` grow by `inc`, from `start` if absent; `f` and `b` are set only if absent.
     Extend {
         /// Where the slot starts if the limit has no state.
         start: Ticks,
@@ -71,6 +72,11 @@ pub enum Assign {
     },
     /// All four attributes are overwritten.
     Replace(Bucket),
+    /// `tat = tat - by`; the others stay.
+    GiveBack {
+        /// What is given back, positive.
+        by: Ticks,
+    },
 }
 
 /// What a limit's state must be like.
@@ -142,21 +148,33 @@ impl LimitWrite {
                 Check::TatIs(seen.tat),
                 Check::TermsAre(seen.terms.clone()),
                 Check::BusyPeriodIs(seen.busy_period),
-                Check::AdjustedIs(seen.adjusted),
+                Check::GrossIs(seen.gross),
             ]
         };
         let expect = seen.map_or(Expect::Absent, |seen| Expect::Present(checks(seen)));
         Self { limit, expect, assign: Assign::Replace(next) }
     }
 
-    fn assigned(&self, bucket: Option<&Bucket>) -> Bucket {
-        match (&self.assign, bucket) {
-            (Assign::Extend { inc, .. }, Some(bucket)) => Bucket { tat: bucket.tat + *inc, ..bucket.clone() },
+    /// Gives `by` ticks back of a bucket, if nothing was charged to it since it was `seen` and it is in the same busy
+    /// period. Other refunds do not matter: this is a commutative subtraction.
+    #[must_use]
+    pub fn give_back(limit: LimitName, seen: &Bucket, by: Ticks) -> Self {
+        let expect = Expect::Present(vec![Check::BusyPeriodIs(seen.busy_period), Check::GrossIs(seen.gross)]);
+        Self { limit, expect, assign: Assign::GiveBack { by } }
+    }
+
+    fn assigned(&self, bucket: Option<&Bucket>) -> Option<Bucket> {
+        Some(match (&self.assign, bucket) {
+            (Assign::Extend { inc, .. }, Some(bucket)) => {
+                Bucket { tat: bucket.tat + *inc, gross: bucket.gross + *inc, ..bucket.clone() }
+            }
             (Assign::Extend { start, inc, terms, busy_period }, None) => {
-                Bucket { tat: *start + *inc, terms: terms.clone(), busy_period: *busy_period, adjusted: Ticks(0) }
+                let tat = *start + *inc;
+                Bucket { tat, terms: terms.clone(), busy_period: *busy_period, gross: tat }
             }
             (Assign::Replace(next), _) => next.clone(),
-        }
+            (Assign::GiveBack { by }, bucket) => Bucket { tat: bucket?.tat - *by, ..bucket?.clone() },
+        })
     }
 }
 
@@ -253,7 +271,7 @@ impl Write {
         }
         let mut next = item;
         for l in &self.limits {
-            let bucket = l.assigned(next.buckets.get(&l.limit));
+            let bucket = l.assigned(next.buckets.get(&l.limit))?;
             next.buckets.insert(l.limit.clone(), bucket);
         }
         if let Some(hold) = &self.hold {

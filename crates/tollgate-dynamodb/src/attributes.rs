@@ -24,13 +24,13 @@ pub(crate) struct Names {
     pub(crate) tat: String,
     pub(crate) f: String,
     pub(crate) b: String,
-    pub(crate) adj: String,
+    pub(crate) g: String,
 }
 
 impl Names {
     pub(crate) fn of(limit: &LimitName) -> Self {
         let name = |suffix| format!("{limit}.{suffix}");
-        Self { tat: name("tat"), f: name("f"), b: name("b"), adj: name("adj") }
+        Self { tat: name("tat"), f: name("f"), b: name("b"), g: name("g") }
     }
 }
 
@@ -74,7 +74,7 @@ fn bucket(attributes: &Attributes, limit: &LimitName) -> Result<Bucket> {
         tat: Ticks(required(attributes, &names.tat)?),
         terms: text(attributes, &names.f)?.parse::<Terms>()?,
         busy_period: text(attributes, &names.b)?.parse()?,
-        adjusted: Ticks(required(attributes, &names.adj)?),
+        gross: Ticks(required(attributes, &names.g)?),
     })
 }
 

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! new or busy   (attribute_not_exists(#t0) OR (#t0 BETWEEN :from0 AND :to0 AND #f0 = :was0))
-//!               SET #t0 = if_not_exists(#t0, :start0) + :inc0, #f0 = if_not_exists(#f0, :f0), …
+//!               SET #t0 = if_not_exists(#t0, :start0) + :inc0, #g0 = if_not_exists(#g0, :start0) + :inc0, …
 //! new or idle   (attribute_not_exists(#t0) OR (#t0 < :below0 AND #f0 = :was0))
-//!               SET #t0 = :tat0, #f0 = :f0, #b0 = :b0, #a0 = :a0
-//! exact         (#t0 = :seen0 AND #f0 = :was0 AND #b0 = :in0 AND #a0 = :adj0), or attribute_not_exists(#t0)
+//!               SET #t0 = :tat0, #f0 = :f0, #b0 = :b0, #g0 = :g0
+//! exact         (#t0 = :seen0 AND #f0 = :was0 AND #b0 = :in0 AND #g0 = :up0), or attribute_not_exists(#t0)
+//! give back     (#b0 = :in0 AND #g0 = :up0)
+//!               SET #t0 = #t0 - :by0
 //! item          (attribute_not_exists(#h) OR #h <= :hmax) AND attribute_not_exists(#hold), or #hold = :hold
 //! ```
 //!
@@ -97,17 +99,21 @@ struct Slot<'e> {
     tat: String,
     f: String,
     b: String,
-    adj: String,
+    g: String,
 }
 
 impl<'e> Slot<'e> {
     fn new(out: &'e mut Expressions, i: usize, limit: &LimitWrite) -> Self {
         let names = Names::of(&limit.limit);
         let tat = out.name(&format!("#t{i}"), &names.tat);
-        let f = out.name(&format!("#f{i}"), &names.f);
         let b = out.name(&format!("#b{i}"), &names.b);
-        let adj = out.name(&format!("#a{i}"), &names.adj);
-        Self { out, i, tat, f, b, adj }
+        let g = out.name(&format!("#g{i}"), &names.g);
+        // DynamoDB refuses a name that no expression uses.
+        let f = match limit.assign {
+            Assign::GiveBack { .. } => String::new(),
+            Assign::Extend { .. } | Assign::Replace(_) => out.name(&format!("#f{i}"), &names.f),
+        };
+        Self { out, i, tat, f, b, g }
     }
 
     fn value(&mut self, what: &str, value: AttributeValue) -> String {
@@ -149,34 +155,34 @@ impl<'e> Slot<'e> {
                 let within = self.value("in", AttributeValue::S(period.to_string()));
                 format!("{} = {within}", self.b)
             }
-            Check::AdjustedIs(ticks) => {
-                let adjusted = self.value("adj", number(ticks));
-                format!("{} = {adjusted}", self.adj)
+            Check::GrossIs(ticks) => {
+                let up = self.value("up", number(ticks));
+                format!("{} = {up}", self.g)
             }
         }
     }
 
     fn assignment(&mut self, assign: &Assign) -> String {
-        let (tat, f, b, adj) = (self.tat.clone(), self.f.clone(), self.b.clone(), self.adj.clone());
+        let (tat, f, b, g) = (self.tat.clone(), self.f.clone(), self.b.clone(), self.g.clone());
         match assign {
             Assign::Extend { start, inc, terms, busy_period } => {
                 let (start, inc) = (self.value("start", number(start)), self.value("inc", number(inc)));
                 let new_f = self.value("f", AttributeValue::S(terms.to_string()));
-                let (new_b, zero) =
-                    (self.value("b", AttributeValue::S(busy_period.to_string())), self.value("a", number(0)));
+                let new_b = self.value("b", AttributeValue::S(busy_period.to_string()));
                 format!(
-                    "{tat} = if_not_exists({tat}, {start}) + {inc}, {f} = if_not_exists({f}, {new_f}), \
-                     {b} = if_not_exists({b}, {new_b}), {adj} = if_not_exists({adj}, {zero})"
+                    "{tat} = if_not_exists({tat}, {start}) + {inc}, {g} = if_not_exists({g}, {start}) + {inc}, \
+                     {f} = if_not_exists({f}, {new_f}), {b} = if_not_exists({b}, {new_b})"
                 )
             }
             Assign::Replace(next) => {
-                let new_tat = self.value("tat", number(next.tat));
+                let (new_tat, new_g) = (self.value("tat", number(next.tat)), self.value("g", number(next.gross)));
                 let new_f = self.value("f", AttributeValue::S(next.terms.to_string()));
-                let (new_b, new_adj) = (
-                    self.value("b", AttributeValue::S(next.busy_period.to_string())),
-                    self.value("a", number(next.adjusted)),
-                );
-                format!("{tat} = {new_tat}, {f} = {new_f}, {b} = {new_b}, {adj} = {new_adj}")
+                let new_b = self.value("b", AttributeValue::S(next.busy_period.to_string()));
+                format!("{tat} = {new_tat}, {f} = {new_f}, {b} = {new_b}, {g} = {new_g}")
+            }
+            Assign::GiveBack { by } => {
+                let by = self.value("by", number(by));
+                format!("{tat} = {tat} - {by}")
             }
         }
     }

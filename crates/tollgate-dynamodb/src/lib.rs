@@ -19,7 +19,7 @@
 //! # One table
 //!
 //! `pk` (string) is the partition key; there is no sort key. Per limit an item keeps `<limit>.tat`, `.f`, `.b` and
-//! `.adj`; per item `h` (horizon), `expires_at` (TTL, epoch seconds) and, when an operator has set something, `hold`.
+//! `.g`; per item `h` (horizon), `expires_at` (TTL, epoch seconds) and, when an operator has set something, `hold`.
 
 pub mod admin;
 pub mod attributes;

@@ -79,6 +79,20 @@ fn a_race_of_processes_is_exact() {
 }
 
 #[test]
+fn a_race_of_processes_for_several_keys_is_exact_on_each_of_them() {
+    for _ in 0..3 {
+        let report = json(&run(&["race", "--processes", "4", "--keys", "3", "--json"]));
+        let lost = report["refunds_lost"].as_u64().unwrap();
+        assert_eq!((&report["allowed"], &report["charged"]), (&10.into(), &10.into()));
+        // A charge that could not be given back stays; nothing else does.
+        let elsewhere: Vec<_> =
+            report["charged_elsewhere"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+        assert_eq!(elsewhere.iter().sum::<u64>(), 20 + lost, "{report}");
+        assert!(elsewhere.iter().all(|charged| *charged >= 10), "{report}");
+    }
+}
+
+#[test]
 fn running_clocks_cost_at_most_a_second_write_for_the_last_token() {
     let report = json(&run(&["race", "--processes", "4", "--running-clocks", "--json"]));
     assert_eq!((&report["allowed"], &report["charged"]), (&10.into(), &10.into()));

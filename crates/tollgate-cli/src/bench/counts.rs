@@ -109,7 +109,7 @@ async fn sequence(
 /// Forty clients that share nothing ask for ten tokens at one instant, as in `tollgate race`.
 async fn concurrent(target: &Target, name: &'static str) -> Result<Line> {
     let (answers, mut received) = mpsc::unbounded_channel();
-    Race::new(target, 10, true)?.clients(40, answers, std::future::ready(())).await?;
+    Race::new(target, 1, 10, 40, true)?.clients(40, answers, std::future::ready(())).await?;
     let (mut clients, mut allowed, mut round_trips, mut write_units) = (0, 0, 0, 0);
     while let Some(answer) = received.recv().await {
         clients += 1;

@@ -3,8 +3,10 @@
 //! Every client has a connection and a memory of its own; with `--processes` they are spread over processes that share
 //! nothing but the table. All ask at one instant, the one at which the race began, so that only the table is raced for
 //! and one write a client is all there is. With running clocks a client whose clock was read a few microseconds before
-//! that of the first to be served may find the last token not there yet, and need a second write. Invariant: the verdict does not rest on what clients report, but on what
-//! the table says was charged.
+//! that of the first to be served may find the last token not there yet, and need a second write. With `--keys` each
+//! decision is on several keys, of which only the first is scarce: whoever it denies gives the others their tokens back.
+//!
+//! Invariant: the verdict does not rest on what clients report, but on what the table says was charged.
 
 mod processes;
 pub mod worker;
@@ -14,6 +16,7 @@ use crate::error::{CliError, Result};
 use crate::open::{self, Place};
 use crate::output;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Barrier, mpsc};
@@ -31,6 +34,8 @@ pub(crate) struct Answer {
     pub(crate) allowed: Option<bool>,
     pub(crate) round_trips: u64,
     pub(crate) write_units: u64,
+    /// Charges that it could not give back.
+    pub(crate) refunds_lost: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -57,8 +62,12 @@ pub struct Report {
     pub round_trips: u64,
     /// Write units, by clients that told.
     pub write_units: u64,
+    /// Charges that clients could not give back, since others overtook them too often.
+    pub refunds_lost: u64,
     /// Tokens that the table says were taken.
     pub charged: u64,
+    /// The same of each of the other keys.
+    pub charged_elsewhere: Vec<u64>,
 }
 
 /// Runs the race and prints what came out.
@@ -80,7 +89,7 @@ async fn race(args: &RaceArgs) -> Result<Report> {
         return Err(CliError::Input(format!("{} processes need as many clients; raise --clients", args.processes)));
     }
     let place = Place::of(&args.target, None).await?;
-    let race = Race::new(&place.target, args.capacity, !args.running_clocks)?;
+    let race = Race::new(&place.target, args.keys, args.capacity, args.clients.into(), !args.running_clocks)?;
     let mut report =
         Report { clients: args.clients, processes: args.processes, capacity: args.capacity, ..Report::default() };
     if args.processes == 1 {
@@ -92,32 +101,37 @@ async fn race(args: &RaceArgs) -> Result<Report> {
     } else {
         processes::run(args, &race, &mut report).await?;
     }
-    report.charged = args.capacity - race.remaining().await?;
+    let mut charged = race.charged().await?;
+    report.charged_elsewhere = charged.split_off(1);
+    report.charged = charged.into_iter().sum();
     Ok(report)
 }
 
-/// The charge of every client: one token of a bucket that gains one a day, so that nothing refills meanwhile.
-fn charges(key: &str, capacity: u64) -> Result<Charges> {
-    let bucket = TokenBucket::new(1, 86_400_000_000_000, capacity)?;
-    let limit = LimitName::new("race")?;
-    let charge =
-        Charge { limit, terms: Terms::new(1, bucket), on_change: OnChange::default(), cost: 1, mode: Mode::Enforce };
-    Ok(Charges::new(ItemKey::shared(Key::new([("race", key)])?), vec![charge])?)
+/// The charges of every client: one token of each key, of buckets that gain one a day, so that nothing refills meanwhile.
+/// The first has `capacity` tokens, the others `plenty`.
+fn charges(keys: &[String], capacity: u64, plenty: u64) -> Result<Vec<Charges>> {
+    let of = |(i, key): (usize, &String)| {
+        let bucket = TokenBucket::new(1, 86_400_000_000_000, if i == 0 { capacity } else { plenty })?;
+        let (limit, on_change, mode) = (LimitName::new("race")?, OnChange::default(), Mode::Enforce);
+        let charge = Charge { limit, terms: Terms::new(1, bucket), on_change, cost: 1, mode };
+        Ok(Charges::new(ItemKey::shared(Key::new([("race", key)])?), vec![charge])?)
+    };
+    keys.iter().enumerate().map(of).collect()
 }
 
 /// What all clients know: the table, the charge, and the instant.
 pub(crate) struct Race {
     target: Target,
-    charges: Charges,
+    charges: Vec<Charges>,
     at: Option<Timestamp>,
 }
 
 impl Race {
-    /// A race for a new key of `capacity` tokens; at one instant, or by running clocks.
-    pub(crate) fn new(target: &Target, capacity: u64, at_one_instant: bool) -> Result<Self> {
-        let key = format!("{:016x}", fastrand::u64(..));
+    /// A race for a new key of `capacity` tokens, beside others of `plenty`; at one instant, or by running clocks.
+    pub(crate) fn new(target: &Target, keys: u32, capacity: u64, plenty: u64, at_one_instant: bool) -> Result<Self> {
+        let keys: Vec<_> = (0..keys).map(|_| format!("{:016x}", fastrand::u64(..))).collect();
         let at = at_one_instant.then(|| SystemClock.now());
-        Ok(Self { target: target.clone(), charges: charges(&key, capacity)?, at })
+        Ok(Self { target: target.clone(), charges: charges(&keys, capacity, plenty)?, at })
     }
 
     /// A client of its own: connection, memory, counters.
@@ -143,12 +157,13 @@ impl Race {
             running.push(tokio::spawn(async move {
                 let before = counters.counts();
                 line.wait().await;
-                let result = limiter.take(std::slice::from_ref(&charges)).await;
+                let result = limiter.take(&charges).await;
                 let after = counters.counts();
                 let _ = answers.send(Answer {
                     allowed: result.as_ref().ok().map(tollgate::Decision::is_allowed),
                     round_trips: after.round_trips - before.round_trips,
                     write_units: after.write_units - before.write_units,
+                    refunds_lost: after.refunds_lost - before.refunds_lost,
                     error: result.err().map(|e| e.to_string()),
                 });
             }));
@@ -161,12 +176,15 @@ impl Race {
         Ok(())
     }
 
-    /// Tokens that the table says are left.
-    async fn remaining(&self) -> Result<u64> {
-        let observe = self.charges.charges().iter().map(|c| Charge { cost: 0, ..c.clone() }).collect();
-        let observe = Charges::new(self.charges.item().clone(), observe)?;
-        let seen = self.limiter().await?.0.take(&[observe]).await?;
-        Ok(seen.limits.first().map_or(0, |l| l.remaining))
+    /// Tokens of each key that the table says were taken.
+    async fn charged(&self) -> Result<Vec<u64>> {
+        let free = |charges: &Charges| {
+            let observe = charges.charges().iter().map(|c| Charge { cost: 0, ..c.clone() }).collect();
+            Charges::new(charges.item().clone(), observe)
+        };
+        let observe = self.charges.iter().map(free).collect::<tollgate_core::Result<Vec<_>>>()?;
+        let seen = self.limiter().await?.0.take(&observe).await?;
+        Ok(seen.limits.iter().map(|l| l.terms.bucket.burst() - l.remaining).collect())
     }
 }
 
@@ -182,6 +200,7 @@ impl Report {
         }
         self.round_trips += answer.round_trips;
         self.write_units += answer.write_units;
+        self.refunds_lost += answer.refunds_lost;
     }
 }
 
@@ -193,16 +212,19 @@ fn text(report: &Report) -> String {
          charged      {charged} of {capacity}, by the table's account",
         if *processes == 1 { "" } else { "es" },
     );
-    for (name, count) in [("failed", report.failed), ("lost", report.lost)] {
+    for charged in &report.charged_elsewhere {
+        let _ = write!(text, "\n             {charged} of {clients} of another key");
+    }
+    for (name, count) in [("failed", report.failed), ("lost", report.lost), ("refunds_lost", report.refunds_lost)] {
         if count > 0 {
-            text.push_str(&format!("\n{name:<12} {count}"));
+            let _ = write!(text, "\n{name:<12} {count}");
         }
     }
     text
 }
 
 fn check(report: &Report) -> Result<()> {
-    let Report { clients, capacity, allowed, denied, failed, lost, charged, .. } = *report;
+    let Report { clients, capacity, allowed, denied, failed, lost, charged, refunds_lost, .. } = *report;
     let told = allowed..=allowed + failed + lost;
     // Whoever was denied found the key empty; and without a denial nobody went without.
     let is_exact = if denied > 0 { charged == capacity } else { u64::from(clients) == allowed + failed + lost };
@@ -210,6 +232,12 @@ fn check(report: &Report) -> Result<()> {
         let unknown = failed + lost;
         let what = format!("{allowed} allowed, {denied} denied and {charged} charged of {capacity}");
         return Err(CliError::Check(format!("the race was not exact: {what} (clients without an answer: {unknown})")));
+    }
+    // Whoever was denied has given back what it took of the other keys, unless it could not, or was killed.
+    let given_back = allowed..=allowed + failed + lost + refunds_lost;
+    if let Some(charged) = report.charged_elsewhere.iter().find(|charged| !given_back.contains(charged)) {
+        let what = format!("{charged} charged of another key for {allowed} allowed");
+        return Err(CliError::Check(format!("the race was not all or nothing: {what}")));
     }
     if failed > 0 {
         return Err(CliError::Check(format!("{failed} clients got no answer from the table")));

@@ -14,7 +14,7 @@ pub(super) async fn run(args: &RaceArgs, race: &Race, report: &mut Report) -> Re
     let mut workers = Vec::new();
     for i in 0..args.processes {
         let share = args.clients / args.processes + u32::from(i < args.clients % args.processes);
-        workers.push((share, Worker::start(share, args.capacity, race)?));
+        workers.push((share, Worker::start(share, args, race)?));
     }
     for (_, worker) in &mut workers {
         worker.ready().await?;
@@ -41,13 +41,14 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(clients: u32, capacity: u64, race: &Race) -> Result<Self> {
+    fn start(clients: u32, args: &RaceArgs, race: &Race) -> Result<Self> {
         let target = &race.target;
         let failed = |e: std::io::Error| CliError::System(format!("cannot start a race process: {e}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.arg("race-worker").args(["--clients", &clients.to_string(), "--capacity", &capacity.to_string()]);
-        for (_, key) in race.charges.key().dimensions() {
-            command.args(["--key", key, "--table", &target.table]);
+        command.arg("race-worker").args(["--table", &target.table, "--clients", &clients.to_string()]);
+        command.args(["--capacity", &args.capacity.to_string(), "--plenty", &args.clients.to_string()]);
+        for (_, key) in race.charges.iter().flat_map(|charges| charges.key().dimensions()) {
+            command.args(["--key", key]);
         }
         if let Some(at) = race.at {
             command.args(["--at-ns", &at.as_nanos().to_string()]);

@@ -17,7 +17,7 @@ pub(super) const READY: &str = "ready";
 pub async fn run(args: RaceWorkerArgs) -> Result<()> {
     let race = super::Race {
         target: args.target.clone(),
-        charges: super::charges(&args.key, args.capacity)?,
+        charges: super::charges(&args.keys, args.capacity, args.plenty)?,
         at: args.at_ns.map(tollgate::Timestamp::from_nanos),
     };
     let (answers, mut received) = mpsc::unbounded_channel();
