@@ -7,5 +7,6 @@ mod events;
 mod harness;
 mod http;
 mod init;
+mod proxy;
 mod sample_api;
 mod sandboxes;

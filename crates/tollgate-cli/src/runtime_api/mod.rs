@@ -117,6 +117,15 @@ impl Sandbox {
         line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
     }
 
+    /// Takes the sandbox away: SIGKILL on Unix, so that nothing of the function runs any more.
+    ///
+    /// # Errors
+    ///
+    /// [`CliError::System`] if it cannot be killed.
+    pub async fn kill(&mut self) -> Result<()> {
+        self.child.kill().await.map_err(|e| waiting_failed(&e))
+    }
+
     /// Waits for the process to end by itself.
     ///
     /// # Errors
