@@ -184,7 +184,7 @@ where
 /// Only a write can have been applied.
 fn unanswered(cause: String, context: Context<'_>) -> Error {
     match context.action {
-        "dynamodb:UpdateItem" | "dynamodb:TransactWriteItems" => Error::Ambiguous(cause),
+        "dynamodb:UpdateItem" => Error::Ambiguous(cause),
         _ => Error::NoAnswer { endpoint: context.endpoint.to_owned(), cause },
     }
 }

@@ -135,7 +135,7 @@ impl DynamoStore {
         let is_refusal = |reason: &&CancellationReason| code(reason) == "ConditionalCheckFailed";
         if !reasons.iter().any(|reason| is_refusal(&reason)) {
             let cause = reasons.iter().map(code).find(|code| !code.is_empty() && code != "None").unwrap_or_default();
-            let context = self.context("dynamodb:TransactWriteItems");
+            let context = self.context("dynamodb:UpdateItem");
             return Err(error::by_cancellation(&cause, context));
         }
         let found = reasons.iter().zip(writes).map(|(reason, (_, write))| {
@@ -212,7 +212,8 @@ impl Store for DynamoStore {
     }
 
     async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        let context = self.context("dynamodb:TransactWriteItems");
+        // What a transaction may do is granted by the actions in it (Developer Guide, "Using IAM with transactions").
+        let context = self.context("dynamodb:UpdateItem");
         let mut request = self.client.transact_write_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
         for (item, write) in writes {
             let rendered = expression::render(write);

@@ -1,4 +1,5 @@
-//! The table and the store in memory are one: any sequence of the protocol's writes leaves the same items and answers.
+//! The table and the store in memory are one: any sequence of the protocol's writes, alone and in transactions, leaves the
+//! same items and answers.
 
 use crate::harness::{Client, bucket, key};
 use proptest::prelude::*;
@@ -6,8 +7,10 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use tollgate::Store;
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate_core::{Bucket, BusyPeriod, Clock, LimitName, LimitWrite, Terms, Ticks, Timestamp, Write};
-use tollgate_dynamodb::Written;
+use tollgate_core::{
+    Bucket, BusyPeriod, Clock, Hold, Item, LimitName, LimitWrite, Override, Terms, Ticks, Timestamp, Write,
+};
+use tollgate_dynamodb::{Transacted, Written};
 
 /// Far ahead, so that no table deletes what the test wrote.
 const NOW: u64 = 4_000_000_000;
@@ -27,8 +30,8 @@ enum Op {
         cost: u64,
         terms: u8,
     },
-    /// A change of what is there, or of something that is not.
-    Change {
+    /// An exact write of what is there, or of something that is not.
+    Exact {
         limit: u8,
         truth: bool,
         tat: u64,
@@ -38,6 +41,17 @@ enum Op {
         at: u64,
         cost: u64,
         terms: u8,
+    },
+    /// Gives back of what is there, or of a bucket to which something was charged since.
+    GiveBack {
+        limit: u8,
+        truth: bool,
+        by: u64,
+    },
+    /// An operator's order, on the hold that is there or on one that is not.
+    Hold {
+        truth: bool,
+        next: u8,
     },
 }
 
@@ -56,13 +70,15 @@ fn op() -> impl Strategy<Value = Op> {
             cost,
             terms
         }),
-        (limit, any::<bool>(), 0..9_u64, terms.clone()).prop_map(|(limit, truth, tat, terms)| Op::Change {
+        (limit, any::<bool>(), 0..9_u64, terms.clone()).prop_map(|(limit, truth, tat, terms)| Op::Exact {
             limit,
             truth,
             tat,
             terms
         }),
         (at, 1..4_u64, terms).prop_map(|(at, cost, terms)| Op::Both { at, cost, terms }),
+        (0..2_u8, any::<bool>(), 1..3_u64).prop_map(|(limit, truth, by)| Op::GiveBack { limit, truth, by }),
+        (any::<bool>(), 0..4_u8).prop_map(|(truth, next)| Op::Hold { truth, next }),
     ]
 }
 
@@ -79,32 +95,53 @@ fn terms(n: u8) -> Terms {
     }
 }
 
-fn write(op: &Op, item: Option<&tollgate_core::Item>, id: u64) -> Write {
+/// No hold, one that ends while the test's seconds go by, a ban, figures for a limit.
+fn hold(n: u8) -> Option<Hold> {
+    let until = Timestamp::from_secs(NOW + 3);
+    let figures = Override { bucket: bucket(2, 1_000_000_000, 5), until: Timestamp::from_secs(NOW + 100) };
+    let hold = Hold { id: n.into(), ..Hold::default() };
+    match n {
+        0 => None,
+        1 => Some(Hold { banned_until: Some(until), ..hold }),
+        2 => Some(Hold { banned_until: Some(until), overrides: [(limit(0), figures)].into(), ..hold }),
+        _ => Some(Hold { overrides: [(limit(1), figures)].into(), ..hold }),
+    }
+}
+
+fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
     let at = |secs| Timestamp::from_secs(NOW + secs);
+    let held = item.and_then(|i| i.hold.as_ref());
+    let found = |l: u8| item.and_then(|i| i.buckets.get(&limit(l)));
+    let guess = || Bucket::starting(terms(0), Ticks(1), BusyPeriod { since: at(0), id: 1 });
     match *op {
-        Op::Busy { limit: l, at: s, cost, terms: t } => Write::new(
-            vec![LimitWrite::new_or_busy(limit(l), terms(t), cost, at(s), id)],
-            at(s),
-            9 + u64::from(t),
-            None,
-        ),
-        Op::Idle { limit: l, at: s, cost, terms: t } => Write::new(
-            vec![LimitWrite::new_or_idle(limit(l), terms(t), cost, at(s), id)],
-            at(s),
-            9 + u64::from(t),
-            None,
-        ),
-        Op::Change { limit: l, truth, tat, terms: t } => {
-            let found = item.and_then(|i| i.buckets.get(&limit(l))).cloned().filter(|_| truth);
-            let guess = || Bucket::starting(terms(0), Ticks(1), BusyPeriod { since: at(0), id: 1 });
-            let tat = terms(t).bucket.at(at(tat));
-            let next = Bucket::starting(terms(t), tat, BusyPeriod { since: at(0), id });
-            Write::new(vec![LimitWrite::exact(limit(l), Some(&found.unwrap_or_else(guess)), next)], at(0), 12, None)
+        Op::Busy { limit: l, at: s, cost, terms: t } => {
+            let limits = vec![LimitWrite::new_or_busy(limit(l), terms(t), cost, at(s), id)];
+            // Every third caller knows nothing of a hold.
+            Write::new(limits, at(s), 9 + u64::from(t), held.filter(|_| !id.is_multiple_of(3)))
+        }
+        Op::Idle { limit: l, at: s, cost, terms: t } => {
+            let limits = vec![LimitWrite::new_or_idle(limit(l), terms(t), cost, at(s), id)];
+            Write::new(limits, at(s), 9 + u64::from(t), held)
+        }
+        Op::Exact { limit: l, truth, tat, terms: t } => {
+            let next = Bucket::starting(terms(t), terms(t).bucket.at(at(tat)), BusyPeriod { since: at(0), id });
+            let wrong = Some(guess()).filter(|_| tat.is_multiple_of(2));
+            let seen = if truth { found(l).cloned() } else { wrong };
+            Write::new(vec![LimitWrite::exact(limit(l), seen.as_ref(), next)], at(0), 12, held)
         }
         Op::Both { at: s, cost, terms: t } => {
             let busy = LimitWrite::new_or_busy(limit(0), terms(t), cost, at(s), id);
             let idle = LimitWrite::new_or_idle(limit(1), terms(t), cost, at(s), id);
-            Write::new(vec![busy, idle], at(s), 12, None)
+            Write::new(vec![busy, idle], at(s), 12, held)
+        }
+        Op::GiveBack { limit: l, truth, by } => {
+            let mut seen = found(l).cloned().unwrap_or_else(guess);
+            seen.gross = seen.gross + Ticks(i128::from(!truth));
+            Write::giving_back(vec![LimitWrite::give_back(limit(l), &seen, seen.terms.bucket.inc(by))])
+        }
+        Op::Hold { truth, next } => {
+            let wrong = hold(next.wrapping_add(1) % 4);
+            Write::set_hold(at(0), 12, if truth { held } else { wrong.as_ref() }, hold(next))
         }
     }
 }
@@ -116,9 +153,9 @@ async fn the_table_answers_every_write_as_the_store_in_memory_does() {
     let memory = MemoryStore::new(ManualClock::new(Timestamp::from_secs(NOW)));
     let (mut applied, mut refused) = (0, 0);
     let mut runner = TestRunner::default();
-    for _ in 0..40 {
+    for _ in 0..60 {
         let key = key();
-        let ops = prop::collection::vec(op(), 1..12).new_tree(&mut runner).unwrap().current();
+        let ops = prop::collection::vec(op(), 1..14).new_tree(&mut runner).unwrap().current();
         for (id, op) in ops.iter().enumerate() {
             let write = write(op, memory.item(&key).as_ref(), id as u64);
             let (here, there) = (memory.write(&key, &write).await.unwrap(), table.write(&key, &write).await.unwrap());
@@ -130,7 +167,35 @@ async fn the_table_answers_every_write_as_the_store_in_memory_does() {
             assert_eq!(memory.item(&key), table.read(&key, &[]).await.unwrap());
         }
     }
-    assert!(applied > 40 && refused > 40, "both happen: {applied} applied, {refused} refused");
+    assert!(applied > 60 && refused > 60, "both happen: {applied} applied, {refused} refused");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_table_answers_every_transaction_as_the_store_in_memory_does() {
+    let client = Client::new().await;
+    let table = client.limiter.store();
+    let memory = MemoryStore::new(ManualClock::new(Timestamp::from_secs(NOW)));
+    let (mut applied, mut refused) = (0, 0);
+    let mut runner = TestRunner::default();
+    for _ in 0..40 {
+        let keys = [key(), key(), key()];
+        for id in 0..8 {
+            let ops = [op(), op(), op()].new_tree(&mut runner).unwrap().current();
+            let writes: Vec<_> =
+                keys.iter().zip(&ops).map(|(key, op)| write(op, memory.item(key).as_ref(), id)).collect();
+            let both: Vec<_> = keys.iter().zip(&writes).collect();
+            let (here, there) = (memory.transact(&both).await.unwrap(), table.transact(&both).await.unwrap());
+            assert_eq!(here, there, "{ops:?}");
+            match here {
+                Transacted::Applied => applied += 1,
+                Transacted::Refused(_) => refused += 1,
+            }
+            for key in &keys {
+                assert_eq!(memory.item(key), table.read(key, &[]).await.unwrap());
+            }
+        }
+    }
+    assert!(applied > 10 && refused > 40, "both happen: {applied} applied, {refused} refused");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,8 +2,11 @@
 
 use crate::harness::{Client, SECOND, bucket, charge, key};
 use std::time::Duration;
-use tollgate::{Outcome, Source, Store};
-use tollgate_core::{Charge, Charges, ItemKey, LimitName, Mode, Terms};
+use tollgate::testing::{ManualClock, MemoryStore};
+use tollgate::{Limiter, Outcome, Source, Store};
+use tollgate_core::take::Moment;
+use tollgate_core::{Charge, Charges, Item, ItemKey, LimitName, Mode, StoreFailure, Terms, Write};
+use tollgate_dynamodb::{Error, Result, Transacted, Written};
 
 const HOUR: u64 = 3600 * SECOND;
 
@@ -187,4 +190,115 @@ async fn limits_that_only_report_on_a_key_of_their_own_never_matter() {
     let allowed = [client.take_all(&both).await, client.take_all(&both).await].map(|d| d.is_allowed());
     assert_eq!(allowed, [true, true]);
     assert_eq!((client.counts().shadow_denied, client.counts().refunded), (1, 0));
+}
+
+/// A store in memory that gives no answer about one item.
+struct Failing {
+    memory: MemoryStore,
+    about: ItemKey,
+    error: fn() -> Error,
+}
+
+impl Failing {
+    fn check(&self, item: &ItemKey) -> Result<()> {
+        if *item == self.about { Err((self.error)()) } else { Ok(()) }
+    }
+}
+
+impl Store for Failing {
+    fn moment(&self) -> Moment {
+        self.memory.moment()
+    }
+
+    fn meter(&self) -> &dyn tollgate::Meter {
+        self.memory.meter()
+    }
+
+    async fn read(&self, item: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
+        self.check(item)?;
+        self.memory.read(item, limits).await
+    }
+
+    async fn write(&self, item: &ItemKey, write: &Write) -> Result<Written> {
+        self.check(item)?;
+        self.memory.write(item, write).await
+    }
+
+    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
+        writes.iter().try_for_each(|(item, _)| self.check(item))?;
+        self.memory.transact(writes).await
+    }
+}
+
+fn failing(about: &Charges, error: fn() -> Error) -> (Limiter<Failing>, MemoryStore) {
+    let memory = MemoryStore::new(ManualClock::new(tollgate::Timestamp::from_secs(1_767_225_600)));
+    let store = Failing { memory: memory.clone(), about: about.item().clone(), error };
+    (Limiter::new(store), memory)
+}
+
+const GONE: fn() -> Error = || Error::Throttled("ThrottlingException".to_owned());
+
+/// What the bucket of the only limit of `charges` has left.
+fn remaining(memory: &MemoryStore, charges: &Charges) -> u64 {
+    let item = memory.item(charges.item()).unwrap_or_default();
+    let bucket = charges.charges()[0].terms.bucket;
+    bucket.remaining(item.buckets.values().next().map(|b| b.tat), memory.moment().now)
+}
+
+#[tokio::test]
+async fn a_store_that_fails_for_one_key_does_what_that_keys_policy_says() {
+    for atomic in [false, true] {
+        let [user, tenant] = user_and_tenant().map(|charges| charges.atomically(atomic));
+        let (limiter, memory) = failing(&tenant, GONE);
+        let decision = limiter.take(&[user.clone(), tenant.clone()]).await.unwrap();
+        assert!(decision.is_allowed());
+        let open: Vec<_> = decision.unasked.iter().map(|u| (u.charge.limit.as_str(), u.source)).collect();
+        if atomic {
+            assert_eq!(open, [("user", Source::Open), ("tenant", Source::Open)], "all or nothing, so nothing");
+        } else {
+            assert_eq!((open, decision.limits[0].remaining), (vec![("tenant", Source::Open)], 9));
+        }
+        let before = remaining(&memory, &user);
+
+        let tenant = tenant.with_store_failure(StoreFailure::Closed);
+        let error = limiter.take(&[user.clone(), tenant]).await.unwrap_err();
+        assert!(error.is_outage());
+        assert_eq!(remaining(&memory, &user), before, "what the user was charged is given back");
+    }
+}
+
+/// rate-limiter-flexible#337: exhaustion and outage are told apart.
+#[tokio::test]
+async fn a_denial_goes_before_a_failure_of_the_store() {
+    let [user, tenant] = user_and_tenant();
+    let tenant = tenant.with_store_failure(StoreFailure::Closed);
+    let (limiter, _) = failing(&tenant, GONE);
+    let limiter = limiter.denying_from_memory_for(Duration::ZERO);
+    for _ in 0..10 {
+        assert!(limiter.take(std::slice::from_ref(&user)).await.unwrap().is_allowed());
+    }
+    let decision = limiter.take(&[user, tenant]).await.unwrap();
+    assert_eq!((decision.outcome(), decision.retry_after()), (Outcome::Denied, Some(Duration::from_secs(360))));
+}
+
+#[tokio::test]
+async fn what_is_no_outage_never_lets_a_call_pass_but_where_limits_only_report() {
+    let contended: fn() -> Error = || Error::Contended(16);
+    let [user, tenant] = user_and_tenant();
+    let (limiter, memory) = failing(&tenant, contended);
+    assert!(limiter.take(&[user.clone(), tenant.clone()]).await.is_err(), "open is for outages");
+    assert_eq!(remaining(&memory, &user), 10);
+    let shadow = tenant.charges().iter().map(|c| Charge { mode: Mode::Shadow, ..c.clone() }).collect();
+    let shadow = Charges::new(tenant.item().clone(), shadow).unwrap().with_store_failure(StoreFailure::Closed);
+    assert!(limiter.take(&[user, shadow]).await.unwrap().is_allowed());
+}
+
+/// A cost above the burst does not fit, store or not.
+#[tokio::test]
+async fn a_cost_that_never_fits_is_no_admission_where_the_store_is_gone() {
+    let [_, tenant] = user_and_tenant();
+    let dear = tenant.charges().iter().map(|c| Charge { cost: 4, ..c.clone() }).collect();
+    let dear = Charges::new(tenant.item().clone(), dear).unwrap();
+    let (limiter, _) = failing(&tenant, GONE);
+    assert_eq!(limiter.take(&[dear]).await.unwrap().outcome(), Outcome::NeverFits);
 }
