@@ -30,16 +30,20 @@ async fn the_51st_order_is_denied_until_exactly_the_instant_that_was_named() {
     for i in 1..=50_i64 {
         let answered = app.ask("POST", "/api/orders?x=1", "alice", &[]).await;
         assert_eq!((answered.status, answered.text.as_str()), (201, "decided: true"), "{i}");
-        assert_eq!(answered.header("ratelimit-policy"), Some("\"orders\";q=50;w=3600"));
-        assert_eq!(parsed(&answered.list("ratelimit")), [member("orders", &[("r", 50 - i), ("t", 72)])]);
+        let policy = "\"orders\";q=50;w=3600, \"tenant-orders\";q=1000;w=3600";
+        assert_eq!(answered.header("ratelimit-policy"), Some(policy));
+        let left =
+            [member("orders", &[("r", 50 - i), ("t", 72)]), member("tenant-orders", &[("r", 200 - i), ("t", 4)])];
+        assert_eq!(parsed(&answered.list("ratelimit")), left);
         assert_eq!(answered.header("retry-after"), None);
     }
     let denied = app.ask("POST", "/api/orders", "alice", &[]).await;
     assert_eq!(denied.status, 429);
     assert_eq!(denied.header("retry-after"), Some("72"));
     assert_eq!(denied.header("cache-control"), Some("no-store"));
-    assert_eq!(denied.header("ratelimit"), Some("\"orders\";r=0;t=72"));
-    assert_eq!(parsed(&denied.list("ratelimit-policy")), [member("orders", &[("q", 50), ("w", 3600)])]);
+    assert_eq!(denied.header("ratelimit"), Some("\"orders\";r=0;t=72, \"tenant-orders\";r=150;t=4"));
+    let policies = [member("orders", &[("q", 50), ("w", 3600)]), member("tenant-orders", &[("q", 1000), ("w", 3600)])];
+    assert_eq!(parsed(&denied.list("ratelimit-policy")), policies);
     assert_eq!(denied.header("content-type"), Some("application/problem+json"));
     let message = "Your plan allows 50/h. Try again in 72 s.";
     let expected = json!({
@@ -74,7 +78,7 @@ async fn exempt_unmatched_and_preflight_requests_pass_untouched() {
     let counts = app.store.memory.counters().counts();
     assert_eq!((counts.round_trips, counts.decisions), (0, 0));
     let first = app.ask("POST", "/api/orders", "alice", &[]).await;
-    assert_eq!(first.header("ratelimit"), Some("\"orders\";r=49;t=72"));
+    assert_eq!(first.header("ratelimit"), Some("\"orders\";r=49;t=72, \"tenant-orders\";r=199;t=4"));
 }
 
 const TWO: &str = r#"version = 1
@@ -175,9 +179,13 @@ async fn plans_have_their_figures_and_an_unknown_one_is_the_default() {
     let on = async |plan: &str, user: &str| {
         app.send(request("POST", "/api/orders", &facts(&json!({ "sub": user, "plan": plan })), &[])).await
     };
-    assert_eq!(on("pro", "alice").await.header("ratelimit-policy"), Some("\"orders\";q=500;w=3600"));
+    assert_eq!(
+        on("pro", "alice").await.header("ratelimit-policy"),
+        Some("\"orders\";q=500;w=3600, \"tenant-orders\";q=1000;w=3600")
+    );
     let unknown = on("platinum", "bob").await;
-    assert_eq!((unknown.status, unknown.header("ratelimit-policy")), (201, Some("\"orders\";q=50;w=3600")));
+    let policy = "\"orders\";q=50;w=3600, \"tenant-orders\";q=1000;w=3600";
+    assert_eq!((unknown.status, unknown.header("ratelimit-policy")), (201, Some(policy)));
     assert_eq!(app.store.memory.counters().counts().unknown_plans, 1);
 }
 
@@ -199,4 +207,49 @@ async fn a_cost_that_never_fits_is_403_and_invites_nobody_to_wait() {
     let body: serde_json::Value = serde_json::from_str(response.body()).expect("JSON");
     assert_eq!((&body["error"], body.get("retryAfter")), (&json!("cost_never_fits"), None));
     assert_eq!(body["limit"], json!("orders"));
+}
+
+/// The seed of several keys: a tenant of 3 an hour, its user of 10.
+const TENANT: &str = r#"version = 1
+[limits.user]
+key = ["user"]
+rate = "10/h"
+[limits.tenant]
+key = ["tenant"]
+rate = "3/h"
+message = "Your company has had its {rate}."
+[limits.trial]
+key = ["tenant"]
+rate = "1/h"
+mode = "shadow"
+[[routes]]
+match = "POST /orders"
+charge = ["user", "tenant", "trial"]
+"#;
+
+#[tokio::test]
+async fn a_denial_by_one_of_several_keys_names_its_limit_and_scope_and_the_others_keep_their_tokens() {
+    let app = App::new(TENANT);
+    let order = || request("POST", "/orders", &facts(&json!({ "sub": "alice", "tenant": "acme" })), &[]);
+    let statuses = [
+        app.send(order()).await.status,
+        app.send(order()).await.status,
+        app.send(order()).await.status,
+        app.send(order()).await.status,
+        app.send(order()).await.status,
+    ];
+    assert_eq!(statuses, [201, 201, 201, 429, 429]);
+    let denied = app.send(order()).await;
+    let body = denied.json();
+    assert_eq!((&body["limit"], &body["scope"]), (&json!("tenant"), &json!(["tenant"])));
+    assert_eq!(
+        (&body["violated-policies"], &body["message"]),
+        (&json!(["tenant"]), &json!("Your company has had its 3/h."))
+    );
+    assert_eq!(denied.header("retry-after"), Some("1200"));
+    // The limit that only reports is nobody's to see.
+    let left = parsed(&denied.list("ratelimit"));
+    let user = member("user", &[("r", 7), ("t", 360)]);
+    assert!(left.contains(&user) && left.iter().all(|(name, _)| name != "trial"), "{left:?}");
+    assert_eq!(app.store.memory.counters().counts().shadow_denied, 5);
 }

@@ -33,7 +33,7 @@ async fn other_origins_and_routes_that_opt_out_get_nothing() {
     let denied = app.ask_exhausted("alice", &[("origin", "https://evil.example")]).await;
     assert_eq!((denied.status, denied.header("access-control-allow-origin")), (429, None));
     assert!(denied.list("vary").contains("Origin"));
-    let off = SAMPLE.replacen("charge = [\"orders\"]", "charge = [\"orders\"]\ncors = false", 1);
+    let off = SAMPLE.replacen("[[routes]]", "[[routes]]\ncors = false", 1);
     let app = App::new(&format!("{off}\n[http]\ncors = {{ origins = [\"*\"] }}\n"));
     let denied = app.ask_exhausted("alice", &[ORIGIN]).await;
     assert!(denied.headers.keys().all(|name| !name.as_str().starts_with("access-control")));

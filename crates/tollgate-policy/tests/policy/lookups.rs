@@ -118,7 +118,7 @@ fn the_sample_has_the_routes_that_it_promises() {
         let charges = found.route.charges().iter().map(|charge| format!("{} {}", charge.limit, charge.cost));
         charges.collect::<Vec<_>>().join(", ")
     };
-    assert_eq!(charged("POST", "/api/orders"), "orders 1");
+    assert_eq!(charged("POST", "/api/orders"), "orders 1, tenant-orders 1");
     assert_eq!(charged("GET", "/api/partner/items"), "partner 1");
     assert_eq!(charged("GET", "/api/search?q=x"), "units 5");
     assert_eq!(charged("GET", "/api/export"), "units 50");
