@@ -1,11 +1,11 @@
 //! What the gateway vouches for: facts about a request that its sender cannot choose. Invariant: nothing in here comes
 //! from the request's own headers, path or body.
 
-use crate::address;
 use http::Extensions;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::net::IpAddr;
+use tollgate_policy::parse_address;
 
 /// What the gateway and its authorizer say about a request. An extension of the request: a function on Lambda gets it
 /// from the event (feature `lambda`), elsewhere a layer in front inserts it.
@@ -45,7 +45,7 @@ impl Facts {
             ["authorizer.jwt.claims", "authorizer.claims", "authorizer.lambda", "authorizer.iam", "authorizer"];
         let claims = authorizers.into_iter().find_map(object).cloned().unwrap_or_default();
         let api_key = text("identity.apiKeyId").or_else(|| text("identity.apiKey")).map(str::to_owned);
-        let source_address = text("identity.sourceIp").or_else(|| text("http.sourceIp")).and_then(address::parse);
+        let source_address = text("identity.sourceIp").or_else(|| text("http.sourceIp")).and_then(parse_address);
         let api_key = api_key.or_else(|| claims.get("api_key").and_then(scalar));
         Self { claims, api_key, source_address, path: None, context }
     }
@@ -75,7 +75,7 @@ impl Facts {
     /// none.
     #[must_use]
     pub fn with_source_address(mut self, text: &str) -> Self {
-        self.source_address = address::parse(text);
+        self.source_address = parse_address(text);
         self
     }
 

@@ -20,7 +20,6 @@
 //! | `gate` | the decision about one request |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
-//! | `address` | the text of a client's address |
 //! | `dimension` | values of key dimensions in a request |
 //! | `answer` | [`Answer`]: status, fields and body from a decision; pure |
 //! | `quota` | the figures of a limit, as answers tell them |
@@ -53,7 +52,6 @@
 //! Denials and the responses of admitted requests carry `RateLimit-Policy` and `RateLimit` for all limits of the route
 //! that are not hidden. Where a hidden limit has the longest wait, the answer says only how long.
 
-mod address;
 mod answer;
 mod cors;
 mod dimension;
