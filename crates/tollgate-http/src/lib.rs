@@ -53,6 +53,8 @@
 //! that are not hidden. Where a hidden limit has the longest wait, the answer says only how long.
 
 mod answer;
+mod body;
+mod client_address;
 mod cors;
 mod dimension;
 mod error;
@@ -69,5 +71,6 @@ mod quota;
 mod wait;
 
 pub use answer::{Additions, Answer, Decided, Exchange};
+pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, read_ahead};
 pub use facts::Facts;
 pub use layer::{Tollgate, TollgateLayer};
