@@ -280,7 +280,7 @@ pub enum TableCommand {
 /// What an operator's command works on, and how it answers.
 #[derive(Debug, Clone, Args)]
 pub struct Operated {
-    /// Policy file, to check names against
+    /// Policy file, to check names against, and to read the values of a KEY by
     #[arg(long, value_name = "FILE", env = "TOLLGATE_POLICY")]
     pub policy: Option<PathBuf>,
     /// Table
@@ -294,7 +294,8 @@ pub struct Operated {
 /// `tollgate inspect`
 #[derive(Debug, Args)]
 pub struct KeyArgs {
-    /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped)
+    /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped); with --policy a personal
+    /// value is written as people write it
     pub key: String,
     /// On what
     #[command(flatten)]

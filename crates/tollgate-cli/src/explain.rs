@@ -2,11 +2,11 @@
 
 use crate::args::ExplainArgs;
 use crate::error::{CliError, Result};
-use crate::{open, output};
+use crate::secrets::Tables;
+use crate::{open, output, secrets};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::IpAddr;
 use tollgate_policy::{IfMissing, Network, Policy, ResolvedCharge, ResolvedKey, RouteMatch};
 
 /// The whole answer.
@@ -40,8 +40,8 @@ struct Charge {
     partition_key: Option<String>,
 }
 
-pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
-    let policy = open::policy(&args.policy.policy)?;
+pub(crate) async fn run(args: &ExplainArgs) -> Result<()> {
+    let policy = secrets::attach(open::policy(&args.policy.policy)?, Tables::Here).await?;
     let explanation = explain(&policy, args)?;
     output::result(args.json, &explanation, || text(&explanation))
 }
@@ -121,11 +121,10 @@ fn dimensions(policy: &Policy, args: &ExplainArgs) -> Result<BTreeMap<String, St
         }
         all.insert(name.to_owned(), value.to_owned());
     }
-    if let Some(address) = all.get_mut("client_ip") {
-        let parsed = address.parse::<IpAddr>();
-        let parsed =
-            parsed.map_err(|_| CliError::Input(format!("{address:?} is not an IP address; write 192.0.2.1")))?;
-        *address = Network::of(parsed, policy.identity().client_ip().ipv6_prefix).to_string();
+    if let Some(address) = all.get("client_ip")
+        && Network::read(address, policy.identity().client_ip().ipv6_prefix).is_none()
+    {
+        return Err(CliError::Input(format!("{address:?} is not an IP address; write 192.0.2.1")));
     }
     Ok(all)
 }

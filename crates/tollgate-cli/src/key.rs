@@ -2,12 +2,13 @@
 
 use crate::args::{KeyArgs, ResetArgs};
 use crate::error::{CliError, Result};
-use crate::{open, output};
+use crate::secrets::Tables;
+use crate::{open, output, secrets};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
-use tollgate::Store;
+use tollgate::{Policy, Store};
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Bucket, ItemKey, Key, LimitName, Timestamp};
 use tollgate_dynamodb::admin::{self, Inspection};
@@ -23,6 +24,9 @@ struct Inspected {
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<u64>,
     raw: BTreeMap<String, String>,
+    /// The same caller under secrets that are being retired.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retiring: Vec<Inspected>,
 }
 
 /// A bucket, told in tokens and times as well as in ticks.
@@ -40,18 +44,23 @@ struct Limit {
 }
 
 pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
-    let key: Key = args.key.parse()?;
-    declares(&args, None)?;
+    let meant = Meant::by(&args).await?;
     let store = open::target(&args.on.target).await?;
-    let inspected = view(&key, admin::inspect(&store, &ItemKey::shared(key.clone())).await?);
-    output::result(args.on.json, &inspected, || text(&inspected))
+    let mut inspected = view(&meant.key, admin::inspect(&store, &ItemKey::shared(meant.key.clone())).await?);
+    for key in &meant.retiring {
+        inspected.retiring.push(view(key, admin::inspect(&store, &ItemKey::shared(key.clone())).await?));
+    }
+    output::result(args.on.json, &inspected, || {
+        std::iter::once(&inspected).chain(&inspected.retiring).map(text).collect::<String>()
+    })
 }
 
 pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
-    let key: Key = args.key.key.parse()?;
+    let meant = Meant::by(&args.key).await?;
     let only = args.limit.as_deref().map(LimitName::new).transpose()?;
-    let is_declared = declares(&args.key, only.as_ref())?;
+    let is_declared = meant.declares(only.as_ref())?;
     let store = open::target(&args.key.on.target).await?;
+    let key = &meant.key;
     if let (Some(only), false) = (&only, is_declared) {
         let known = store.read(&ItemKey::shared(key.clone()), &[]).await?.unwrap_or_default().buckets;
         if !known.contains_key(only) {
@@ -60,7 +69,10 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
             return Err(CliError::Input(format!("{key} has no state of limit {only}; the table remembers: {known}")));
         }
     }
-    let limits = admin::reset(&store, &ItemKey::shared(key.clone()), only.as_ref()).await?;
+    let mut limits = BTreeSet::new();
+    for key in std::iter::once(key).chain(&meant.retiring) {
+        limits.extend(admin::reset(&store, &ItemKey::shared(key.clone()), only.as_ref()).await?);
+    }
     let names: Vec<_> = limits.iter().map(LimitName::as_str).collect();
     let value = serde_json::json!({ "key": key.to_string(), "reset": names });
     output::result(args.key.on.json, &value, || match names.as_slice() {
@@ -69,13 +81,33 @@ pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
     })
 }
 
-/// Whether the policy, if one is given, declares the limit; it is an error if it declares others only.
-fn declares(args: &KeyArgs, limit: Option<&LimitName>) -> Result<bool> {
-    let Some(path) = &args.on.policy else { return Ok(false) };
-    let policy = open::policy(path)?;
-    let Some(limit) = limit else { return Ok(false) };
-    policy.limit(limit.as_str()).map_err(|e| CliError::Input(e.to_string()))?;
-    Ok(true)
+/// What a KEY on the command line means.
+struct Meant {
+    policy: Option<Policy>,
+    key: Key,
+    /// The same caller under secrets that are being retired.
+    retiring: Vec<Key>,
+}
+
+impl Meant {
+    /// With a policy, values are in any spelling, and personal ones as people write them or as a key shows them; without,
+    /// the key is the one that is written.
+    async fn by(args: &KeyArgs) -> Result<Self> {
+        let key: Key = args.key.parse()?;
+        let Some(path) = &args.on.policy else { return Ok(Self { policy: None, key, retiring: Vec::new() }) };
+        let tables = if open::is_here(&args.on.target) { Tables::Here } else { Tables::Elsewhere };
+        let policy = secrets::attach(open::policy(path)?, tables).await?;
+        let mut keys = policy.keys_of_operator(&key).map_err(|e| CliError::Input(e.to_string()))?.into_iter();
+        let key = keys.next().unwrap_or(key);
+        Ok(Self { policy: Some(policy), key, retiring: keys.collect() })
+    }
+
+    /// Whether the policy, if one is given, declares the limit; it is an error if it declares others only.
+    fn declares(&self, limit: Option<&LimitName>) -> Result<bool> {
+        let (Some(policy), Some(limit)) = (&self.policy, limit) else { return Ok(false) };
+        policy.limit(limit.as_str()).map_err(|e| CliError::Input(e.to_string()))?;
+        Ok(true)
+    }
 }
 
 fn view(key: &Key, inspection: Inspection) -> Inspected {
@@ -90,6 +122,7 @@ fn view(key: &Key, inspection: Inspection) -> Inspected {
         limits: buckets.map(|(limit, bucket)| (limit.to_string(), told(bucket, now))).collect(),
         expires_at: item.and_then(|item| item.expires_at),
         raw: item.and(inspection.raw.as_ref()).map(attributes::plain).unwrap_or_default(),
+        retiring: Vec::new(),
     }
 }
 

@@ -16,6 +16,7 @@ mod policy;
 pub mod race;
 mod replay;
 pub mod runtime_api;
+mod secrets;
 mod table;
 
 use args::{Cli, Command};
@@ -52,9 +53,9 @@ fn run(cli: Cli) -> Result<()> {
             Command::Race(args) => race::run(args).await,
             Command::RaceWorker(args) => race::worker::run(args).await,
             Command::Bench(args) => bench::run(args).await,
-            Command::Replay(args) => replay::run(&args),
+            Command::Replay(args) => replay::run(&args).await,
             Command::Policy(args) => policy::run(&args),
-            Command::Explain(args) => explain::run(&args),
+            Command::Explain(args) => explain::run(&args).await,
             Command::Table(args) => table::run(args).await,
             Command::Inspect(args) => key::inspect(args).await,
             Command::Reset(args) => key::reset(args).await,

@@ -47,7 +47,7 @@ impl Place {
             target.endpoint_url = Some(embedded.endpoint().to_owned());
         }
         let connected = connection(&target).await?;
-        if named(&target).is_loopback() && !exists(&connected, &target.table).await? {
+        if is_here(&target) && !exists(&connected, &target.table).await? {
             create(&connected, &target.table, CreateOptions::default()).await?;
         }
         Ok(Self { target, connected, embedded })
@@ -57,6 +57,11 @@ impl Place {
 /// The connection that the command line names.
 pub(crate) async fn connection(target: &Target) -> Result<Connected> {
     Ok(tollgate::connect(&named(target)).await?)
+}
+
+/// Whether the table that the command line names is on this machine.
+pub(crate) fn is_here(target: &Target) -> bool {
+    named(target).is_loopback()
 }
 
 fn named(target: &Target) -> Connection {

@@ -2,14 +2,15 @@
 
 use crate::args::ReplayArgs;
 use crate::error::{CliError, Result};
-use crate::{open, output};
+use crate::secrets::Tables;
+use crate::{open, output, secrets};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use tollgate_replay::{Options, Report, replay, text};
 
-pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
-    let policy = open::policy(&args.policy.policy)?;
+pub(crate) async fn run(args: &ReplayArgs) -> Result<()> {
+    let policy = secrets::attach(open::policy(&args.policy.policy)?, Tables::Here).await?;
     let mut options = Options::default();
     options.top_denied = args.top;
     let (log, bytes) = log(args)?;

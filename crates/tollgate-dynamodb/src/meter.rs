@@ -40,6 +40,11 @@ pub enum Event<'a> {
     PolicyRejected,
     /// A call had no value for the key of this limit, and went on the bucket that such calls share.
     MissingDimension(&'a str),
+    /// The policy trusts proxies to tell the client's address, and they did not, or told no address: the call has none.
+    UnprovenAddress,
+    /// The client's address is probably that of a proxy in front, which the policy does not know of: its clients share a
+    /// bucket.
+    SharedAddress,
     /// A caller named a plan that the policy does not have, and was counted on the default plan.
     UnknownPlan,
 }
@@ -75,6 +80,8 @@ pub struct Counters {
     policies_loaded: AtomicU64,
     policies_rejected: AtomicU64,
     missing_dimensions: AtomicU64,
+    unproven_addresses: AtomicU64,
+    shared_addresses: AtomicU64,
     unknown_plans: AtomicU64,
 }
 
@@ -105,6 +112,8 @@ pub struct Counts {
     pub policies_loaded: u64,
     pub policies_rejected: u64,
     pub missing_dimensions: u64,
+    pub unproven_addresses: u64,
+    pub shared_addresses: u64,
     pub unknown_plans: u64,
 }
 
@@ -136,6 +145,8 @@ impl Counters {
             policies_loaded: get(&self.policies_loaded),
             policies_rejected: get(&self.policies_rejected),
             missing_dimensions: get(&self.missing_dimensions),
+            unproven_addresses: get(&self.unproven_addresses),
+            shared_addresses: get(&self.shared_addresses),
             unknown_plans: get(&self.unknown_plans),
         }
     }
@@ -175,6 +186,8 @@ impl Meter for Counters {
             Event::PolicyLoaded { .. } => add(&self.policies_loaded, 1),
             Event::PolicyRejected => add(&self.policies_rejected, 1),
             Event::MissingDimension(_) => add(&self.missing_dimensions, 1),
+            Event::UnprovenAddress => add(&self.unproven_addresses, 1),
+            Event::SharedAddress => add(&self.shared_addresses, 1),
             Event::UnknownPlan => add(&self.unknown_plans, 1),
         }
     }

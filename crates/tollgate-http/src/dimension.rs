@@ -1,21 +1,50 @@
-//! The values of key dimensions in one request. Invariant: whatever a request holds, a dimension has a value or none;
-//! two spellings of one path parameter or query value are one value.
+//! The values of key dimensions in one request.
+//!
+//! Invariant: whatever a request holds, a dimension has a value or none; two spellings of one path parameter or query
+//! value are one value, and nothing that a sender can give twice is the first of several.
 
+use crate::body;
+use crate::client_address::{self, Doubt, Found};
 use crate::facts::Facts;
+use bytes::Bytes;
 use http::request::Parts;
 use percent_encoding::percent_decode_str;
-use tollgate_policy::{Network, Policy, RouteMatch, Source};
+use std::sync::OnceLock;
+use tollgate_policy::{ClientIp, Network, Policy, RouteMatch, Source};
 
 /// A request on a route, asked for dimensions.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) matched: &'a RouteMatch<'a>,
     pub(crate) parts: &'a Parts,
     pub(crate) facts: &'a Facts,
+    /// The whole body, if a dimension is in it and it is small enough.
+    body: Option<Bytes>,
+    /// Set when it is asked for.
+    client: OnceLock<Found>,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    pub(crate) fn new(
+        policy: &'a Policy,
+        matched: &'a RouteMatch<'a>,
+        parts: &'a Parts,
+        facts: &'a Facts,
+        body: Option<Bytes>,
+    ) -> Self {
+        Self { policy, matched, parts, facts, body, client: OnceLock::new() }
+    }
+
+    /// What is odd about the client's address, if it was asked for.
+    pub(crate) fn doubt(&self) -> Option<Doubt> {
+        self.client.get()?.doubt
+    }
+
+    fn client(&self, rule: &ClientIp) -> Found {
+        *self.client.get_or_init(|| client_address::find(rule, self.facts, &self.parts.headers))
+    }
+
     /// The value of a dimension; `None` if there is none, or it is empty.
     pub(crate) fn value(&self, dimension: &str) -> Option<String> {
         let value = match self.policy.identity().source(dimension)? {
@@ -28,9 +57,9 @@ impl Asked<'_> {
             }
             Source::ApiKey => self.facts.api_key().map(str::to_owned),
             Source::ClientIp(rule) => {
-                self.facts.source_address().map(|address| Network::of(address, rule.ipv6_prefix).to_string())
+                self.client(rule).address.map(|address| Network::of(address, rule.ipv6_prefix).to_string())
             }
-            // The body is not read in this version.
+            Source::Body(name) => body::field(self.body.as_ref()?, &self.parts.headers, name),
             _ => None,
         };
         value.filter(|value| !value.is_empty())
@@ -42,9 +71,12 @@ impl Asked<'_> {
         lines.map(String::from).reduce(|all, line| all + ", " + &line)
     }
 
-    /// The first parameter of that name.
+    /// The parameter of that name. Given again with another value it has none: handlers differ in which of them they take.
     fn query(&self, name: &str) -> Option<String> {
         let query = self.parts.uri.query()?;
-        form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+        let mut values =
+            form_urlencoded::parse(query.as_bytes()).filter(|(known, _)| known == name).map(|(_, value)| value);
+        let first = values.next()?;
+        values.all(|value| value == first).then(|| first.into_owned())
     }
 }

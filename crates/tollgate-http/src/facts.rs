@@ -1,11 +1,12 @@
-//! What the gateway vouches for: facts about a request that its sender cannot choose. Invariant: nothing in here comes
-//! from the request's own headers, path or body.
+//! What the gateway vouches for: facts about a request that its sender cannot choose.
+//!
+//! Invariant: nothing in here comes from the request's own headers, path or body.
 
-use crate::address;
 use http::Extensions;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::net::IpAddr;
+use tollgate_policy::parse_address;
 
 /// What the gateway and its authorizer say about a request. An extension of the request: a function on Lambda gets it
 /// from the event (feature `lambda`), elsewhere a layer in front inserts it.
@@ -26,7 +27,42 @@ pub struct Facts {
     context: Map<String, Value>,
     api_key: Option<String>,
     source_address: Option<IpAddr>,
+    gateway: Gateway,
     path: Option<String>,
+}
+
+/// Who handed the request over, as far as it matters to what its headers can be believed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Gateway {
+    /// A REST API of API Gateway, or an HTTP API with events of format 1.0.
+    RestApi,
+    /// An HTTP API of API Gateway.
+    HttpApi,
+    /// A function URL of Lambda.
+    FunctionUrl,
+    /// An Application Load Balancer.
+    LoadBalancer,
+    /// A server of one's own.
+    #[default]
+    Other,
+}
+
+impl Gateway {
+    fn of(context: &Map<String, Value>) -> Self {
+        let domain = context.get("domainName").and_then(Value::as_str).unwrap_or_default();
+        if context.contains_key("elb") {
+            Self::LoadBalancer
+        } else if context.contains_key("identity") {
+            Self::RestApi
+        } else if !context.contains_key("http") {
+            Self::Other
+        } else if domain.contains(".lambda-url.") {
+            // The event is an HTTP API's in all but the name.
+            Self::FunctionUrl
+        } else {
+            Self::HttpApi
+        }
+    }
 }
 
 impl Facts {
@@ -34,7 +70,7 @@ impl Facts {
     ///
     /// | fact | from |
     /// | --- | --- |
-    /// | claims | `authorizer`: its `jwt.claims` (HTTP API), `claims` (REST API with Cognito), `lambda` (HTTP API with a Lambda authorizer), `iam` (also function URLs), else itself (REST API with a Lambda authorizer) |
+    /// | claims | `authorizer`: its `jwt.claims` (HTTP API), `claims` (REST API with Cognito), `lambda` (HTTP API with a Lambda authorizer), `iam` (also function URLs), else itself (REST API with a Lambda authorizer); without any, `identity` of a REST API whose caller IAM has authorised, also under the names that `iam` has |
     /// | API key | `identity.apiKeyId`, else `identity.apiKey`, else the claim `api_key` (an HTTP API has no keys of its own). The id goes first: it is no secret, and the table remembers it |
     /// | source address | `identity.sourceIp` (REST API), `http.sourceIp` (HTTP API, function URL); a load balancer tells none |
     #[must_use]
@@ -43,11 +79,12 @@ impl Facts {
         let text = |path: &str| nested(&context, path).and_then(Value::as_str).filter(|text| !text.is_empty());
         let authorizers =
             ["authorizer.jwt.claims", "authorizer.claims", "authorizer.lambda", "authorizer.iam", "authorizer"];
-        let claims = authorizers.into_iter().find_map(object).cloned().unwrap_or_default();
+        let given = authorizers.into_iter().filter_map(object).find(|claims| !claims.is_empty());
+        let claims = given.cloned().or_else(|| object("identity").and_then(iam_claims)).unwrap_or_default();
         let api_key = text("identity.apiKeyId").or_else(|| text("identity.apiKey")).map(str::to_owned);
-        let source_address = text("identity.sourceIp").or_else(|| text("http.sourceIp")).and_then(address::parse);
+        let source_address = text("identity.sourceIp").or_else(|| text("http.sourceIp")).and_then(parse_address);
         let api_key = api_key.or_else(|| claims.get("api_key").and_then(scalar));
-        Self { claims, api_key, source_address, path: None, context }
+        Self { claims, api_key, source_address, gateway: Gateway::of(&context), path: None, context }
     }
 
     /// Replaces the claims of the caller's verified token.
@@ -75,7 +112,7 @@ impl Facts {
     /// none.
     #[must_use]
     pub fn with_source_address(mut self, text: &str) -> Self {
-        self.source_address = address::parse(text);
+        self.source_address = parse_address(text);
         self
     }
 
@@ -87,7 +124,8 @@ impl Facts {
     }
 
     /// A claim of the caller's verified token: a whole name goes first (`custom:tenant`, `https://example.com/tenant`),
-    /// then nested ones by dots (`address.country`). Only text, numbers and booleans are values.
+    /// then nested ones by dots (`address.country`). Only text, numbers and booleans are values; a list is one where the
+    /// authorizer writes it as text (`[admin users]` of an HTTP API, `admin,users` of Cognito on a REST API).
     #[must_use]
     pub fn claim(&self, name: &str) -> Option<String> {
         nested(&self.claims, name).and_then(scalar)
@@ -111,6 +149,10 @@ impl Facts {
         self.source_address
     }
 
+    pub(crate) fn gateway(&self) -> Gateway {
+        self.gateway
+    }
+
     /// The path that routes are looked up by, if it is not the request's own.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
@@ -126,6 +168,28 @@ impl Facts {
         let given = given.or_else(|| crate::lambda::facts(extensions).map(Cow::Owned));
         given.unwrap_or_default()
     }
+}
+
+/// Who signed a request of a REST API, under the names there and under those of an HTTP API; `None` if nobody did.
+fn iam_claims(identity: &Map<String, Value>) -> Option<Map<String, Value>> {
+    identity.get("userArn").and_then(Value::as_str).filter(|arn| !arn.is_empty())?;
+    // What a client says of itself, and what other fields of the policy name, is no claim.
+    let others = ["sourceIp", "userAgent", "apiKey", "apiKeyId"];
+    let mut claims: Map<String, Value> = identity.clone();
+    claims.retain(|name, value| !others.contains(&name.as_str()) && scalar(value).is_some());
+    let aliases = [("caller", "callerId"), ("user", "userId")];
+    for (name, alias) in aliases {
+        if let Some(value) = claims.get(name).cloned() {
+            claims.insert(alias.to_owned(), value);
+        }
+    }
+    let cognito = [("cognitoIdentityId", "identityId"), ("cognitoIdentityPoolId", "identityPoolId")];
+    let cognito: Map<String, Value> =
+        cognito.into_iter().filter_map(|(name, alias)| Some((alias.to_owned(), claims.get(name)?.clone()))).collect();
+    if !cognito.is_empty() {
+        claims.insert("cognitoIdentity".to_owned(), Value::Object(cognito));
+    }
+    Some(claims)
 }
 
 fn nested<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {

@@ -4,6 +4,7 @@
 //! cannot be decided is passed or refused as the policy says, and never fails otherwise.
 
 use crate::answer::{Additions, Answer, Decided, Exchange};
+use crate::body::{self, Peek};
 use crate::dimension::Asked;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
@@ -40,7 +41,7 @@ impl<S> Clone for Gate<S> {
 
 impl<S: Store> Gate<S> {
     /// Decides about a request, and charges it if it is admitted.
-    pub(crate) async fn ask(&self, parts: &Parts) -> Verdict {
+    pub(crate) async fn ask<B: Peek>(&self, parts: &Parts, body: &mut B) -> Verdict {
         // A preflight carries no credentials, and a browser does not tell the page why it failed.
         if parts.method == Method::OPTIONS {
             return Verdict::Unlimited;
@@ -55,7 +56,8 @@ impl<S: Store> Gate<S> {
         }
         let Some(matched) = matched else { return Verdict::Unlimited };
         let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
-        match self.decide(&Asked { policy: &policy, matched: &matched, parts, facts: &facts }).await {
+        let body = body::wanted(&policy, matched.route, body).await;
+        match self.decide(&Asked::new(&policy, &matched, parts, &facts, body)).await {
             Ok(decided) if decided.decision.is_allowed() => {
                 let additions = Additions::of(&decided, &exchange);
                 Verdict::Admitted(decided.decision, additions)
@@ -78,6 +80,9 @@ impl<S: Store> Gate<S> {
         let resolution = asked.policy.resolve(route.charges(), lookup, plan, IfMissing::Share)?.on(route);
         for (limit, _) in resolution.missing() {
             self.meter(Event::MissingDimension(limit.as_str()));
+        }
+        if let Some(doubt) = asked.doubt() {
+            self.meter(doubt.event());
         }
         let decision = self.limiter.take(&resolution.charges).await?;
         Ok(Decided { decision, plan: plan.map(str::to_owned) })

@@ -1,8 +1,9 @@
-//! The tower layer: a handler behind it sees only requests that are admitted.
+//! The tower layer: a handler behind it sees only requests that are admitted, with their bodies whole.
 //!
 //! Invariant: readiness is the inner service's, and it is asked again right before the inner call, so that nothing is
 //! called that is not ready.
 
+use crate::body::Peek;
 use crate::gate::{Gate, Verdict};
 use http::{Request, Response};
 use std::future::{Future, poll_fn};
@@ -61,7 +62,7 @@ where
     I: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     I::Future: Send,
     S: Store + 'static,
-    B: Send + 'static,
+    B: Peek + Send + 'static,
     R: From<String> + 'static,
 {
     type Response = Response<R>;
@@ -84,10 +85,11 @@ async fn respond<I, S, B, R>(gate: Gate<S>, mut inner: I, request: Request<B>) -
 where
     I: Service<Request<B>, Response = Response<R>>,
     S: Store,
+    B: Peek,
     R: From<String>,
 {
-    let (mut parts, body) = request.into_parts();
-    let additions = match gate.ask(&parts).await {
+    let (mut parts, mut body) = request.into_parts();
+    let additions = match gate.ask(&parts, &mut body).await {
         Verdict::Refused(answer) => return Ok(answer.into_response()),
         Verdict::Unlimited => None,
         Verdict::Admitted(decision, additions) => {

@@ -12,6 +12,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! axum's bodies need the feature `axum`, those of `lambda_http` the feature `lambda`.
+//!
 //! # Layout
 //!
 //! | module | what it is |
@@ -20,8 +22,9 @@
 //! | `gate` | the decision about one request |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
-//! | `address` | the text of a client's address |
+//! | `client_address` | the address that a request is counted by; pure |
 //! | `dimension` | values of key dimensions in a request |
+//! | `body` | fields of a body, and [`Peek`]: looking into a body before its handler gets it |
 //! | `answer` | [`Answer`]: status, fields and body from a decision; pure |
 //! | `quota` | the figures of a limit, as answers tell them |
 //! | `fields`, `legacy` | the `RateLimit` fields, and those from before them |
@@ -32,14 +35,53 @@
 //! # Who is asking
 //!
 //! Dimensions come from where the policy's `[identity]` says. Claims, API key, request context and source address are
-//! [`Facts`]. Several lines of a header are joined with a comma; of several query parameters of a name the first counts;
-//! path parameters are percent-decoded, so that two spellings are one key. The client's address is the one that the
-//! gateway tells: `trusted_hops` and `trusted_proxies` are not looked at in this version, and the body is not read, so
-//! its dimensions have no value.
+//! [`Facts`]. Several lines of a header are joined with a comma; a query parameter that is given twice with different
+//! values has none; path parameters are percent-decoded, so that two spellings are one key.
 //!
 //! A dimension without value and fallback, or with one over 2 KB, is no error: such calls share one bucket for each limit
 //! and are counted (`missing_dimensions`). A plan that the policy does not have is the default plan, counted as well
 //! (`unknown_plans`).
+//!
+//! ## The client's address
+//!
+//! Each hop knows for sure who asked it: the gateway by its source address, a proxy by the entry that it appends to the
+//! forwarding header. Read from the gateway outwards, `trusted_hops = N` takes the entry that the Nth proxy wrote, and
+//! `trusted_proxies` the first that is no proxy's. What a client sends along stands further out and is never reached.
+//!
+//! | in front of the function | what it sees | policy |
+//! | --- | --- | --- |
+//! | REST API, regional or private | source address: the client; `X-Forwarded-For`: `…, client` | nothing |
+//! | REST API, edge-optimised | source address: the client; `X-Forwarded-For`: `…, client, edge` (its own edge is no hop) | nothing |
+//! | HTTP API | source address: the client; `X-Forwarded-For`: `…, client` | nothing |
+//! | function URL | source address: the client; of `X-Forwarded-For` only the first entry, which is the sender's: it is never looked at | nothing |
+//! | Application Load Balancer | no source address; `X-Forwarded-For`: `…, client` (attribute `append`, the default) | nothing |
+//! | CloudFront, then a REST API, HTTP API or load balancer | as above with CloudFront for the client: `…, client, cloudfront` | `trusted_hops = 1` |
+//! | CloudFront, then a function URL | `CloudFront-Viewer-Address`, if the origin request policy adds it | `trusted_hops = 1, header = "CloudFront-Viewer-Address"` |
+//! | nothing: axum with its own port | the peer, if a layer inserts it: [`Facts::with_source_address`] | nothing |
+//! | a proxy, then axum (App Runner, a load balancer, nginx) | `X-Forwarded-For` or `Forwarded`: `…, client`; the peer is the proxy | `trusted_hops = 1` |
+//!
+//! **A number of hops holds only if nobody reaches the gateway past the proxies**: who does writes what the last of them
+//! would have written. Close the way (an origin access control or a secret header for CloudFront, security groups), or name the
+//! proxies' addresses: `trusted_proxies` takes whoever is none of them for the client.
+//!
+//! - Ports, brackets and zone ids are stripped, `::ffff:192.0.2.1` is `192.0.2.1`, IPv6 is counted by its /64 (or
+//!   `ipv6_prefix`). Several lines of a header are one list.
+//! - An entry of a trusted proxy that is not there or is no address makes the call one without an address, never one with
+//!   the next entry (`unproven_addresses`): the policy trusts more than there is.
+//! - An address that is a proxy's which the policy does not know of is counted (`shared_addresses`): an internal one where the
+//!   header tells more, one behind CloudFront where no hop is trusted, or a list of nothing but trusted proxies.
+//! - On a server of one's own that gets both `X-Forwarded-For` and `Forwarded`, one of them is the sender's. Say which the proxies
+//!   write (`header`), or there is no address. AWS's gateways write the former.
+//! - `lambda_http` keeps of a header that a REST API's event has in both `headers` and `multiValueHeaders` the last line only. The
+//!   entries of the proxies nearest to the gateway are in that.
+//!
+//! ## The body
+//!
+//! It is read only where a dimension of the route is in it, up to [`MAX_BODY_BYTES`], and reaches the handler whole. JSON and
+//! forms are read whatever the `Content-Type`; UTF-8 only, not compressed. Text, numbers and booleans of the top level are
+//! values. A field that is given twice with different values, that differs from another only in case, or that JSON and
+//! form would read differently, has none: parsers differ in which they take, and a sender must not be counted as one and
+//! served as another.
 //!
 //! # The answers
 //!
@@ -53,8 +95,9 @@
 //! Denials and the responses of admitted requests carry `RateLimit-Policy` and `RateLimit` for all limits of the route
 //! that are not hidden. Where a hidden limit has the longest wait, the answer says only how long.
 
-mod address;
 mod answer;
+mod body;
+mod client_address;
 mod cors;
 mod dimension;
 mod error;
@@ -71,5 +114,6 @@ mod quota;
 mod wait;
 
 pub use answer::{Additions, Answer, Decided, Exchange};
+pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, read_ahead};
 pub use facts::Facts;
 pub use layer::{Tollgate, TollgateLayer};

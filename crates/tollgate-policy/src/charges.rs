@@ -51,6 +51,8 @@ pub enum ResolvedKey {
         dimensions: Vec<String>,
         /// The key.
         key: Key,
+        /// The same under the secrets that are being retired, if it holds personal values; charged as well.
+        retiring: Vec<Key>,
     },
     /// No alternative of this entry of the limit's key has a value, or the key is too long to be kept.
     Missing(KeyPart),
@@ -106,15 +108,16 @@ impl Policy {
     /// # Errors
     ///
     /// [`Error::UnknownLimit`], [`Error::UnknownPlan`], [`Error::MissingDimension`], [`Error::SurplusDimension`],
-    /// [`Error::EmptyDimension`], or [`Error::Core`] for a dimension given twice, a key over 2 KB, a cost out of range,
-    /// a limit charged twice on one key, too many of them, or no charge at all.
+    /// [`Error::EmptyDimension`], [`Error::NoSecrets`], or [`Error::Core`] for a dimension given twice, a key over 2 KB, a
+    /// cost out of range, a limit charged twice on one key, too many of them, or no charge at all.
     pub fn charges(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Charges>> {
         let mut grouped = Grouped::default();
         for wanted in wanted {
             let limit = self.limit(wanted.limit)?;
             let plan = self.plans().resolve(wanted.plan)?;
-            let key = given_key(limit, wanted.key)?;
-            grouped.add(limit, key, self.charge(limit, plan, wanted.cost));
+            for key in given_keys(self, limit, wanted.key)? {
+                grouped.add(limit, key, self.charge(limit, plan, wanted.cost));
+            }
         }
         if grouped.0.is_empty() {
             return Err(tollgate_core::Error::NoCharges.into());
@@ -122,13 +125,14 @@ impl Policy {
         grouped.finish(self)
     }
 
-    /// The keys that a charge on `limit` with the given dimensions and values is counted by.
+    /// The keys that a charge on `limit` with the given dimensions and values is counted by: one, and one more for each
+    /// secret that is being retired, if it holds personal values.
     ///
     /// # Errors
     ///
     /// As [`Self::charges`], those about the limit and the key.
-    pub fn keys(&self, limit: &str, key: &[(&str, &str)]) -> Result<Vec<Key>> {
-        Ok(vec![given_key(self.limit(limit)?, key)?])
+    pub fn counted_by(&self, limit: &str, key: &[(&str, &str)]) -> Result<Vec<Key>> {
+        given_keys(self, self.limit(limit)?, key)
     }
 
     /// Resolves the charges of a route, or any others, for one request: `lookup` gives the value of a dimension, or
@@ -150,12 +154,16 @@ impl Policy {
         let mut resolved = Vec::with_capacity(charges.len());
         for RouteCharge { limit, cost } in charges {
             let limit = self.limit(limit.as_str())?;
-            let key = match (looked_up_key(limit, &lookup), if_missing) {
+            let key = match (looked_up_key(self, limit, &lookup), if_missing) {
                 (Err(Error::Core(tollgate_core::Error::KeyTooLong { .. })), IfMissing::Share) => too_long(limit)?,
                 (key, _) => key?,
             };
             match (&key, if_missing) {
-                (ResolvedKey::Found { key, .. }, _) => grouped.add(limit, key.clone(), self.charge(limit, plan, *cost)),
+                (ResolvedKey::Found { key, retiring, .. }, _) => {
+                    for key in std::iter::once(key).chain(retiring) {
+                        grouped.add(limit, key.clone(), self.charge(limit, plan, *cost));
+                    }
+                }
                 (_, IfMissing::LeaveOut) => {}
                 (_, IfMissing::Share) => grouped.add(limit, shared_key(limit)?, self.charge(limit, plan, *cost)),
             }
@@ -222,7 +230,7 @@ impl<'a> Grouped<'a> {
     }
 }
 
-fn given_key(limit: &Limit, given: &[(&str, &str)]) -> Result<Key> {
+fn given_keys(policy: &Policy, limit: &Limit, given: &[(&str, &str)]) -> Result<Vec<Key>> {
     let (name, wants) = (|| limit.name.to_string(), || limit.wants());
     for (i, &(dimension, value)) in given.iter().enumerate() {
         let shown = || dimension.to_owned();
@@ -236,30 +244,37 @@ fn given_key(limit: &Limit, given: &[(&str, &str)]) -> Result<Key> {
             return Err(tollgate_core::Error::DuplicateDimension(shown()).into());
         }
     }
-    let value = |dimension: &str| given.iter().find(|(name, _)| *name == dimension).map(|(_, value)| *value);
+    let value = |dimension: &str| given.iter().find(|(name, _)| *name == dimension).copied();
     let mut key = Vec::with_capacity(limit.key.len());
     for part in &limit.key {
-        let found = part.alternatives().find_map(|dimension| Some((dimension, value(dimension)?)));
-        key.push(found.ok_or_else(|| Error::MissingDimension {
-            limit: name(),
-            wanted: part.to_string(),
-            wants: wants(),
-        })?);
+        let found = part.alternatives().find_map(value);
+        let (dimension, value) =
+            found.ok_or_else(|| Error::MissingDimension { limit: name(), wanted: part.to_string(), wants: wants() })?;
+        let spelling = policy.one_spelling(dimension, value)?;
+        if spelling.is_empty() {
+            return Err(Error::EmptyDimension { limit: name(), dimension: dimension.to_owned(), wants: wants() });
+        }
+        key.push((dimension, spelling));
     }
-    Ok(Key::new(key)?)
+    policy.keys(&key)
 }
 
-fn looked_up_key(limit: &Limit, lookup: &impl Fn(&str) -> Option<String>) -> Result<ResolvedKey> {
-    let value = |dimension: &str| lookup(dimension).filter(|value| !value.is_empty());
+fn looked_up_key(policy: &Policy, limit: &Limit, lookup: &impl Fn(&str) -> Option<String>) -> Result<ResolvedKey> {
+    let value = |dimension| -> Result<Option<(&str, String)>> {
+        let Some(value) = lookup(dimension) else { return Ok(None) };
+        Ok(Some((dimension, policy.one_spelling(dimension, &value)?)).filter(|(_, value)| !value.is_empty()))
+    };
     let mut pairs = Vec::with_capacity(limit.key.len());
     for part in &limit.key {
-        match part.alternatives().find_map(|dimension| Some((dimension.to_owned(), value(dimension)?))) {
-            Some(pair) => pairs.push(pair),
+        match part.alternatives().find_map(|dimension| value(dimension).transpose()) {
+            Some(pair) => pairs.push(pair?),
             None => return Ok(ResolvedKey::Missing(part.clone())),
         }
     }
-    let dimensions = pairs.iter().map(|(dimension, _)| dimension.clone()).collect();
-    Ok(ResolvedKey::Found { dimensions, key: Key::new(pairs)? })
+    let dimensions = pairs.iter().map(|(dimension, _)| (*dimension).to_owned()).collect();
+    let mut keys = policy.keys(&pairs)?.into_iter();
+    let key = keys.next().ok_or_else(|| tollgate_core::Error::EmptyKey(String::new()))?;
+    Ok(ResolvedKey::Found { dimensions, key, retiring: keys.collect() })
 }
 
 /// The key that calls without a value for the limit's key share. It names every entry, so that the same entries in any

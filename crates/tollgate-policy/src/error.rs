@@ -72,6 +72,16 @@ pub enum Error {
         /// The limit's whole key.
         wants: String,
     },
+    /// Limits are counted by personal values, and there is no secret to hash them under.
+    #[error(
+        "limits are counted by {dimensions}, which are kept as keyed hashes, and there are no key secrets; set \
+         TOLLGATE_KEY_SECRETS to k1=SECRET (`openssl rand -base64 32` makes one), or TOLLGATE_KEY_SECRETS_PARAMETER to \
+         the name of a SecureString that has this text"
+    )]
+    NoSecrets {
+        /// The dimensions, in backquotes.
+        dimensions: String,
+    },
     /// The key, a cost or the combination of charges is outside what a decision can be.
     #[error(transparent)]
     Core(#[from] tollgate_core::Error),

@@ -1,6 +1,9 @@
-//! Where the value of each key dimension comes from. Invariant: the built-in dimensions always have a source, and every
-//! other one is declared.
+//! Where the value of each key dimension comes from, and which of its spellings are one.
+//!
+//! Invariant: the built-in dimensions always have a source, and every other one is declared.
 
+use crate::canonical::Fold;
+use crate::network::Network;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -26,12 +29,32 @@ pub enum Source {
     ClientIp(ClientIp),
 }
 
+/// A declared dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dimension {
+    /// Where its value comes from.
+    pub source: Source,
+    /// Which spellings of a value are one.
+    pub fold: Fold,
+    /// Whether a value is about a person and goes into keys as a keyed hash only.
+    pub personal: bool,
+}
+
+impl From<Source> for Dimension {
+    fn from(source: Source) -> Self {
+        Self { source, fold: Fold::None, personal: false }
+    }
+}
+
 /// How the client's address is found and counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientIp {
-    /// Whose entries in `X-Forwarded-For` are believed.
+    /// Whose entries in a forwarding header are believed.
     pub trust: Trust,
+    /// The header that those write; `None` is `X-Forwarded-For`, and `Forwarded` where there is only that.
+    pub header: Option<AddressHeader>,
     /// IPv6 addresses with the same first `ipv6_prefix` bits, 1 to 128, are one client.
     pub ipv6_prefix: u8,
 }
@@ -43,8 +66,20 @@ impl ClientIp {
 
 impl Default for ClientIp {
     fn default() -> Self {
-        Self { trust: Trust::Hops(0), ipv6_prefix: Self::DEFAULT_IPV6_PREFIX }
+        Self { trust: Trust::Hops(0), header: None, ipv6_prefix: Self::DEFAULT_IPV6_PREFIX }
     }
+}
+
+/// A header in which proxies tell who asked them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressHeader {
+    /// `X-Forwarded-For`: a list that each proxy appends the address of its own client to.
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239): the same with other facts about the hop.
+    Forwarded,
+    /// Any other, in lower case, like `cloudfront-viewer-address`: one address, which the proxy in front overwrites.
+    Single(String),
 }
 
 /// Whose entries in a forwarding header are believed.
@@ -93,6 +128,13 @@ impl Cidr {
         self.addr.is_ipv4() == ip.is_ipv4() && network(ip) == network(self.addr)
     }
 
+    /// Whether every address of the block is of a kind that never crosses the internet.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        let within = |block: &Self| block.prefix <= self.prefix && block.contains(self.addr);
+        INTERNAL.iter().filter_map(|text| Self::parse(text)).any(|block| within(&block))
+    }
+
     fn width(&self) -> u8 {
         if self.addr.is_ipv4() { 32 } else { 128 }
     }
@@ -105,6 +147,27 @@ impl Cidr {
     }
 }
 
+/// Loopback, private (RFC 1918), shared by a carrier's NAT (RFC 6598), link-local (RFC 3927); loopback, unique local
+/// (RFC 4193) and link-local (RFC 4291 section 2.5.6) of IPv6.
+const INTERNAL: [&str; 9] = [
+    "127.0.0.0/8",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "100.64.0.0/10",
+    "169.254.0.0/16",
+    "::1/128",
+    "fc00::/7",
+    "fe80::/10",
+];
+
+/// Whether an address is of a kind that never crosses the internet, so that it is a proxy's, or a caller's of one's own
+/// network: loopback, private, shared by a carrier's NAT, link-local, unique local.
+#[must_use]
+pub fn is_internal(address: IpAddr) -> bool {
+    INTERNAL.iter().filter_map(|text| Cidr::parse(text)).any(|block| block.contains(address))
+}
+
 fn bits(ip: IpAddr) -> u128 {
     match ip {
         IpAddr::V4(v4) => u128::from(v4.to_bits()),
@@ -112,24 +175,30 @@ fn bits(ip: IpAddr) -> u128 {
     }
 }
 
-/// The sources of all dimensions, by name.
+/// All dimensions, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity(BTreeMap<String, Source>);
+pub struct Identity(BTreeMap<String, Dimension>);
 
 impl Identity {
-    pub(crate) fn declare(&mut self, dimension: &str, source: Source) {
-        self.0.insert(dimension.to_owned(), source);
+    pub(crate) fn declare(&mut self, name: &str, dimension: Dimension) {
+        self.0.insert(name.to_owned(), dimension);
+    }
+
+    /// A dimension by name; `None` if the policy does not know it.
+    #[must_use]
+    pub fn dimension(&self, name: &str) -> Option<&Dimension> {
+        self.0.get(name)
     }
 
     /// Where the value of a dimension comes from; `None` if the policy does not know it.
     #[must_use]
     pub fn source(&self, dimension: &str) -> Option<&Source> {
-        self.0.get(dimension)
+        Some(&self.dimension(dimension)?.source)
     }
 
     /// All dimensions, sorted by name.
-    pub fn dimensions(&self) -> impl Iterator<Item = (&str, &Source)> + Clone {
-        self.0.iter().map(|(name, source)| (name.as_str(), source))
+    pub fn dimensions(&self) -> impl Iterator<Item = (&str, &Dimension)> + Clone {
+        self.0.iter().map(|(name, dimension)| (name.as_str(), dimension))
     }
 
     /// How the client's address is found.
@@ -138,6 +207,19 @@ impl Identity {
         match self.source("client_ip") {
             Some(Source::ClientIp(client_ip)) => client_ip.clone(),
             _ => ClientIp::default(),
+        }
+    }
+
+    /// The one spelling of a dimension's value, whoever gives it: a request, a caller of the JSON API, an operator. An
+    /// address is its network; a dimension that folds is folded; all else is as it is. Empty if nothing of the value counts.
+    #[must_use]
+    pub fn canonical(&self, dimension: &str, value: &str) -> String {
+        match self.dimension(dimension) {
+            Some(Dimension { source: Source::ClientIp(rule), .. }) => {
+                Network::read(value, rule.ipv6_prefix).map_or_else(|| value.to_owned(), |network| network.to_string())
+            }
+            Some(Dimension { fold, .. }) => fold.apply(value),
+            None => value.to_owned(),
         }
     }
 }
@@ -152,14 +234,30 @@ impl Default for Identity {
             ("api_key", Source::ApiKey),
             ("client_ip", Source::ClientIp(ClientIp::default())),
         ];
-        Self(built_in.into_iter().map(|(name, source)| (name.to_owned(), source)).collect())
+        Self(built_in.into_iter().map(|(name, source)| (name.to_owned(), source.into())).collect())
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
-    use super::Cidr;
+    use super::{Cidr, is_internal};
+
+    #[test]
+    fn internal_addresses_are_those_that_never_cross_the_internet() {
+        for ip in ["127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "100.64.0.1", "169.254.1.1", "::1", "fd00::1"]
+        {
+            assert!(is_internal(ip.parse().expect(ip)), "{ip}");
+        }
+        for ip in ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2001:db8::1", "::2"] {
+            assert!(!is_internal(ip.parse().expect(ip)), "{ip}");
+        }
+        let internal = |block: &str| Cidr::parse(block).expect(block).is_internal();
+        assert!(internal("10.0.0.0/8") && internal("10.9.0.0/16") && internal("fc00::/7") && internal("::1/128"));
+        assert!(
+            !internal("8.0.0.0/7") && !internal("0.0.0.0/0") && !internal("fc00::/6") && !internal("13.224.0.0/14")
+        );
+    }
 
     #[test]
     fn blocks_contain_their_addresses_and_no_others() {

@@ -27,9 +27,12 @@
 //! | --- | --- |
 //! | `policy` | a checked policy, and its look-ups by limit, request and plan |
 //! | `charges` | from names and values to what the core decides on |
+//! | `keying` | from values to keys: one spelling, personal ones hashed, one key a secret |
+//! | `canonical` | which spellings of a value are one |
+//! | `pseudonym` | keyed hashes of personal values, and their secrets |
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
 //! | `http` | how answers are spoken: older header fields, CORS |
-//! | `network` | a client's address as it is counted |
+//! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
 //! | `rate` | `50/h` and `5/15min` |
 //! | `live` | the policy in force, replaceable while it is used |
@@ -63,10 +66,23 @@
 //! | any name | `"header.NAME"`, `"query.NAME"`, `"context.NAME"` (the gateway's request context) | |
 //! | any name | `"path.NAME"`: a parameter of the route, which then must have it | |
 //! | any name | `{ body = "NAME" }`: a top-level field of a JSON or form body | |
+//! | any name | `{ from = "SOURCE" }`: one of the above, where more is to be said | |
 //! | any name | `"api_key"`: the API key that the gateway accepted | `api_key` |
 //! | `client_ip` | `{ trusted_hops = N }`: N proxies before the gateway append to the forwarding header, 0 to 16 | 0 |
-//! | `client_ip` | `{ trusted_proxies = ["10.0.0.0/8"] }`: or these proxies do | |
+//! | `client_ip` | `{ trusted_proxies = ["10.0.0.0/8"] }`: or these proxies do; a block of half the internet is an error | |
+//! | `client_ip` | `{ header = "NAME" }`: the header that they write: `X-Forwarded-For`, `Forwarded` (RFC 7239), or one that holds a single address, like `CloudFront-Viewer-Address` | `X-Forwarded-For`, and `Forwarded` where there is only that |
 //! | `client_ip` | `{ ipv6_prefix = N }`: IPv6 addresses with the same N bits are one client, 1 to 128 | 64 |
+//!
+//! Where a dimension is a table it also says how its values are counted:
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `fold` | which spellings are one: `"none"`; `"lower"`, without regard to case; `"email"`, an account; `"mailbox"`, as that without `+tag`; `"phone"`, a number in E.164 (see [`Fold`]) | `"none"` |
+//! | `region` | where a number without a country code belongs, like `"IN"` (ISO 3166-1) | none: such a number is its digits |
+//! | `personal` | `true`: values go into keys only as keyed hashes, under [`KeySecrets`] | `true` with `"email"`, `"mailbox"`, `"phone"`, which cannot be otherwise; else `false` |
+//!
+//! Values are folded for limiting only, and whoever gives them: a request, a caller of the JSON API, an operator. Which
+//! topology needs what of `client_ip` is told in the docs of `tollgate-http`.
 //!
 //! ## `[limits.NAME]`
 //!
@@ -117,36 +133,43 @@
 //! | `cors.origins` | `["https://app.example.com"]` as browsers write them, or `["*"]` for any | required |
 //! | `cors.credentials` | `true`: also requests with cookies; not with any origin | `false` |
 
+mod address;
+mod canonical;
 mod charges;
 mod decode;
 mod diagnostic;
 mod error;
 mod http;
 mod identity;
+mod keying;
 mod limit;
 mod live;
 mod message;
 mod network;
 mod pattern;
 mod policy;
+mod pseudonym;
 mod rate;
 mod report;
 mod route;
 mod suggest;
 mod syntax;
 
+pub use address::parse as parse_address;
+pub use canonical::{Fold, Region};
 pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};
-pub use identity::{Cidr, ClientIp, Identity, Source, Trust};
+pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust, is_internal};
 pub use limit::{Figures, KeyPart, Limit};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
+pub use pseudonym::{KeySecrets, KeySecretsError};
 pub use route::{Exemption, Route, RouteCharge, RouteMatch};
 pub use tollgate_core::{Mode, StoreFailure};
 

@@ -23,9 +23,11 @@ impl LivePolicy {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts another policy in force, for all clones.
+    /// Puts another policy in force, for all clones. One without [`KeySecrets`](crate::KeySecrets) of its own goes on with
+    /// those of the policy that it replaces.
     pub fn replace(&self, policy: Policy) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(policy.or_secrets_of(&current));
     }
 }
 

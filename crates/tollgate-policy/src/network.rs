@@ -2,6 +2,7 @@
 //!
 //! Invariant: two addresses are the same network exactly if their texts are the same.
 
+use crate::address::parse as parse_address;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -29,6 +30,18 @@ impl Network {
                 Self(Kind::V6(Ipv6Addr::from_bits(address.to_bits() & mask), prefix))
             }
         }
+    }
+
+    /// The network of an address in any way of writing it (see [`parse_address`]), or of a network that was shown. `None`
+    /// if the text is neither, or names a network that is larger than `ipv6_prefix` bits make it.
+    #[must_use]
+    pub fn read(text: &str, ipv6_prefix: u8) -> Option<Self> {
+        let Some((address, given)) = text.split_once('/') else {
+            return parse_address(text).map(|address| Self::of(address, ipv6_prefix));
+        };
+        let given = given.parse::<u8>().ok().filter(|given| (ipv6_prefix..=128).contains(given));
+        let address: Ipv6Addr = address.parse().ok()?;
+        given.map(|_| Self::of(IpAddr::V6(address), ipv6_prefix))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::http::{Cors, Http};
 use crate::identity::Identity;
 use crate::limit::Limit;
+use crate::pseudonym::KeySecrets;
 use crate::report::Report;
 use crate::route::{Exemption, Route, RouteMatch};
 use crate::suggest;
@@ -82,6 +83,7 @@ pub struct Policy {
     by_specificity: Vec<usize>,
     exemptions: Vec<Exemption>,
     http: Http,
+    pub(crate) secrets: KeySecrets,
 }
 
 impl Policy {
@@ -98,7 +100,8 @@ impl Policy {
         let mut ranked: Vec<(usize, &Route)> = routes.iter().enumerate().collect();
         ranked.sort_by(|(_, a), (_, b)| b.pattern.specificity(&a.pattern));
         let by_specificity = ranked.into_iter().map(|(i, _)| i).collect();
-        Self { revision, identity, plans, limits, by_name, routes, by_specificity, exemptions, http }
+        let secrets = KeySecrets::default();
+        Self { revision, identity, plans, limits, by_name, routes, by_specificity, exemptions, http, secrets }
     }
 
     /// Parses and checks the text of a policy file.

@@ -157,7 +157,7 @@ fn wanted(policy: &Policy, requests: &[Request]) -> Result<Charging, String> {
         wanted.push(Wanted { limit: &request.limit, key, plan: request.plan.as_deref(), cost: cost(request)? });
     }
     let text = |e: tollgate_policy::Error| e.to_string();
-    let keys = wanted.iter().map(|w| policy.keys(w.limit, w.key)).collect::<tollgate_policy::Result<_>>();
+    let keys = wanted.iter().map(|w| policy.counted_by(w.limit, w.key)).collect::<tollgate_policy::Result<_>>();
     Ok(Charging { charges: policy.charges(&wanted).map_err(text)?, keys: keys.map_err(text)? })
 }
 

@@ -27,7 +27,7 @@
 //! | [`tollgate_dynamodb`] | the table |
 //! | [`decisions`] | decisions asked for in JSON, for callers in any language |
 //! | [`source`] | the policy in production: read from a file, SSM, S3 or AppConfig, refreshed without a deployment |
-//! | `http` | a tower layer in front of a handler, and its answers (feature `http`; `lambda-http` on Lambda events) |
+//! | `http` | a tower layer in front of a handler, and its answers (feature `http`; `axum` on axum, `lambda-http` on Lambda events) |
 //! | `lambda` (feature `lambda`) | what a Lambda function does in init |
 //! | [`testing`] | a store in memory and a manual clock |
 
@@ -41,5 +41,5 @@ pub use tollgate_core::{Charges, Clock, Decision, ItemKey, Key, LimitDecision, O
 pub use tollgate_dynamodb::{Connection, Counters, DynamoStore, Limiter, Meter, Store, SystemClock, connect};
 #[cfg(feature = "http")]
 pub use tollgate_http as http;
-pub use tollgate_policy::{LivePolicy, Policy, Wanted};
+pub use tollgate_policy::{KeySecrets, LivePolicy, Policy, Wanted};
 pub use {tollgate_core, tollgate_dynamodb, tollgate_policy};

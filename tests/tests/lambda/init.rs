@@ -19,6 +19,7 @@ async fn failure(root: TaskRoot, variables: &[(&str, &str)]) -> (String, String)
 async fn what_only_a_deployment_can_mend_fails_init_in_one_line() {
     let url = endpoint().await;
     let table = [("TOLLGATE_TABLE", TABLE), ("TOLLGATE_ENDPOINT_URL", &url)];
+    let personal = "version = 1\n[identity]\naccount = { body = 'u', fold = 'email' }\n[limits.a]\nkey = ['account']\nrate = '5/h'\n";
     let bad = "version = 1\n[limits.orders]\nkey = ['usr']\nrate = '0/h'\n";
     let cases = [
         (TaskRoot::with_sample_policy(), vec![], "Tollgate.Environment", vec!["TOLLGATE_TABLE is not set"]),
@@ -34,6 +35,18 @@ async fn what_only_a_deployment_can_mend_fails_init_in_one_line() {
             [&table[..], &[("TOLLGATE_POLICY", "other.toml")]].concat(),
             "Tollgate.Policy",
             vec!["other.toml"],
+        ),
+        (
+            TaskRoot::with_policy(personal),
+            table.to_vec(),
+            "Tollgate.Policy",
+            vec!["`account`", "set TOLLGATE_KEY_SECRETS to"],
+        ),
+        (
+            TaskRoot::with_policy(personal),
+            [&table[..], &[("TOLLGATE_KEY_SECRETS", "k1=short")]].concat(),
+            "Tollgate.Secrets",
+            vec!["TOLLGATE_KEY_SECRETS: key secret 1: it is"],
         ),
         (
             TaskRoot::with_sample_policy(),

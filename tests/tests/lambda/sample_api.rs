@@ -109,6 +109,44 @@ async fn what_is_no_request_of_the_api_is_answered_all_the_same() {
     }
 }
 
+/// One client through CloudFront to each kind of gateway, which claims another address with every call.
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_cloudfront_a_client_is_counted_by_its_own_address_on_every_gateway() {
+    for sender in [Some(Sender::RestApi), Some(Sender::HttpApi), Some(Sender::FunctionUrl), None] {
+        let header = if sender == Some(Sender::FunctionUrl) { ", header = \"CloudFront-Viewer-Address\"" } else { "" };
+        let limit = unique("searches");
+        let policy = format!(
+            "version = 1\n[identity]\nclient_ip = {{ trusted_proxies = [\"130.176.0.0/16\"]{header} }}\n\
+             [limits.{limit}]\nkey = [\"client_ip\"]\nrate = \"2/day\"\n\
+             [[routes]]\nmatch = \"GET /api/search\"\ncharge = [\"{limit}\"]\n"
+        );
+        let mut api = Function::start(SAMPLE_API, TaskRoot::with_policy(&policy)).await;
+        let mut statuses = Vec::new();
+        for (n, client) in ["203.0.113.9", "203.0.113.9", "203.0.113.9", "203.0.113.10"].into_iter().enumerate() {
+            let list = match sender {
+                Some(Sender::FunctionUrl) => format!("6.6.6.{n}"),
+                _ => format!("6.6.6.{n}, {client}, 130.176.1.1"),
+            };
+            let mut event = match sender {
+                Some(sender) => unsigned(sender, "GET", "/api/search", ""),
+                None => load_balancer("GET", "/api/search", ""),
+            };
+            event["headers"]["x-forwarded-for"] = list.into();
+            event["headers"]["cloudfront-viewer-address"] = format!("{client}:46532").into();
+            match sender {
+                Some(Sender::RestApi) => event["requestContext"]["identity"]["sourceIp"] = "130.176.1.1".into(),
+                Some(_) => event["requestContext"]["http"]["sourceIp"] = "130.176.1.1".into(),
+                None => {}
+            }
+            if sender == Some(Sender::FunctionUrl) {
+                event["requestContext"]["domainName"] = "abc.lambda-url.us-east-1.on.aws".into();
+            }
+            statuses.push(api.respond(&event).await.status);
+        }
+        assert_eq!(statuses, [200, 200, 429, 200], "{sender:?}");
+    }
+}
+
 /// What a load balancer passes on of a client's own making: `lambda_http` would panic at it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_scheme_or_query_that_makes_no_address_is_no_error() {

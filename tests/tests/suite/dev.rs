@@ -142,6 +142,103 @@ fn what_is_never_counted_is_not_and_partners_have_buckets_of_their_own() {
     assert!(status == 400 && body["message"].as_str().unwrap().contains("NAME=VALUE"), "{body}");
 }
 
+/// A policy whose logins are counted by account.
+const ACCOUNTS: &str = "version = 1\n[identity]\naccount = { body = 'username', fold = 'email' }\n\
+    client_ip = { trusted_hops = 1 }\n[limits.logins]\nkey = ['account']\nrate = '3/day'\n\
+    [limits.searches]\nkey = ['client_ip']\nrate = '2/day'\n\
+    [[routes]]\nmatch = 'POST /api/orders'\ncharge = ['logins']\n[[routes]]\nmatch = 'GET /api/search'\ncharge = ['searches']\n";
+
+#[test]
+fn accounts_are_one_whatever_their_case_and_an_operator_names_them_as_people_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    std::fs::write(&policy, ACCOUNTS).unwrap();
+    let policy = policy.to_str().unwrap();
+    let dev = Dev::start(&["--clock", "manual", "--policy", policy]);
+    let order = |name: &str| dev.ask("POST", "/api/orders", &json!({ "username": name }).to_string()).0;
+    assert_eq!(["ADMIN@x.org", "admin@x.org", "Admin@X.org", "admin@x.org"].map(order), [201, 201, 201, 429]);
+    assert_eq!(order("bob+x@example.com"), 201);
+    let by_json = dev.decide(&json!({ "limit": "logins", "key": { "account": "aDmin@x.org" } })).1;
+    assert_eq!((&by_json["allowed"], &by_json["remaining"]), (&false.into(), &0.into()));
+
+    let stats = dev.stats();
+    let (endpoint, table) = (stats["dynamodb_endpoint"].as_str().unwrap(), stats["table"].as_str().unwrap());
+    let at = ["--endpoint-url", endpoint, "--table", table, "--policy", policy, "--json"];
+    let tool = |command: &str, key: &str| run(&[&[command, key][..], &at].concat());
+    let output = tool("inspect", "account:Admin@x.org");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("development secret"));
+    let shown = json(&output);
+    let key = shown["key"].as_str().unwrap();
+    assert!(
+        key.starts_with("account:dev.") && !output.stdout.windows(5).any(|w| w.eq_ignore_ascii_case(b"admin")),
+        "{shown}"
+    );
+    assert_eq!(shown["limits"]["logins"]["remaining"], 0);
+    assert_eq!(json(&tool("inspect", key))["raw"], shown["raw"], "as it was shown");
+    assert_eq!(json(&tool("reset", "account:ADMIN@X.ORG"))["reset"], json!(["logins"]));
+    assert_eq!(order("admin@x.org"), 201);
+    let explain = [
+        "explain",
+        "--policy",
+        policy,
+        "--method",
+        "POST",
+        "--path",
+        "/api/orders",
+        "--dimension",
+        "account=ADMIN@x.org",
+        "--json",
+    ];
+    assert_eq!(json(&run(&explain))["charges"][0]["key"], key);
+}
+
+#[test]
+fn the_servers_gateway_appends_who_asked_it_as_the_real_one_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    std::fs::write(&policy, ACCOUNTS).unwrap();
+    let dev = Dev::start(&["--clock", "manual", "--policy", policy.to_str().unwrap()]);
+    let search = |forged: &str, client: &str| {
+        let headers =
+            format!("x-dev-source-ip: 130.176.1.1\r\nx-forwarded-for: {forged}\r\nx-forwarded-for: {client}\r\n");
+        dev.ask_with("GET", "/api/search", &headers, "").0
+    };
+    assert_eq!(
+        [search("6.6.6.1", "203.0.113.9"), search("6.6.6.2", "203.0.113.9:80"), search("6.6.6.3", "203.0.113.9")],
+        [200, 200, 429]
+    );
+    assert_eq!(search("6.6.6.1", "203.0.113.10"), 200);
+    assert_eq!(dev.stats()["unproven_addresses"], 0);
+    assert_eq!(dev.ask_with("GET", "/api/search", "x-dev-source-ip: 203.0.113.9\r\n", "").0, 200);
+    assert_eq!(dev.stats()["unproven_addresses"], 1, "nobody stands in front of that one");
+}
+
+#[test]
+fn secrets_come_from_the_environment_and_a_rotation_is_seen_under_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    std::fs::write(&policy, ACCOUNTS).unwrap();
+    let policy = policy.to_str().unwrap();
+    let dev = Dev::start(&["--clock", "manual"]);
+    let stats = dev.stats();
+    let endpoint = stats["dynamodb_endpoint"].as_str().unwrap().to_owned();
+    let inspect = |secrets: &str, endpoint: &str| {
+        let mut command = tollgate();
+        command.args(["inspect", "account:a@x.org", "--policy", policy, "--endpoint-url", endpoint, "--json"]);
+        command.env("TOLLGATE_KEY_SECRETS", secrets).output().unwrap()
+    };
+    let (old, new) =
+        ("k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8", "k2=__79_Pv6-fj39vX08_Lx8O_u7ezr6uno5-bl5OPi4eA");
+    let (before, both) = (json(&inspect(old, &endpoint)), json(&inspect(&format!("{new},{old}"), &endpoint)));
+    assert!(both["key"].as_str().unwrap().starts_with("account:k2."));
+    assert_eq!(both["retiring"][0]["key"], before["key"]);
+    for (secrets, says) in [("k1=sekret", "it is not"), ("", "TOLLGATE_KEY_SECRETS")] {
+        let output = inspect(secrets, if secrets.is_empty() { "http://192.0.2.1:8000" } else { &endpoint });
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && text.contains(says) && !text.contains("sekret"), "{text}");
+    }
+}
+
 fn order(user: &str) -> Value {
     json!({ "limit": "orders", "key": { "user": user }, "plan": "free", "cost": 1 })
 }

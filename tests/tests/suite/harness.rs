@@ -128,7 +128,14 @@ pub fn costing(key: &ItemKey, n: u64, period_ns: u64, burst: u64, cost: u64) -> 
 pub fn tollgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate-under-test"));
     // What the machine's user has configured is not part of a test.
-    for variable in ["TOLLGATE_ENDPOINT_URL", "TOLLGATE_TABLE", "TOLLGATE_POLICY", "RUST_LOG", "AWS_PROFILE"] {
+    for variable in [
+        "TOLLGATE_ENDPOINT_URL",
+        "TOLLGATE_TABLE",
+        "TOLLGATE_POLICY",
+        "TOLLGATE_KEY_SECRETS",
+        "RUST_LOG",
+        "AWS_PROFILE",
+    ] {
         command.env_remove(variable);
     }
     command.env("AWS_EC2_METADATA_DISABLED", "true").env("HOME", "/nonexistent");

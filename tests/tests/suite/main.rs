@@ -13,6 +13,7 @@ mod faults;
 mod figures;
 mod harness;
 mod regressions;
+mod reported_callers;
 mod revisions;
 mod several_keys;
 mod table;

@@ -15,6 +15,7 @@ use tollgate::Timestamp;
 
 const PRINCIPAL: &str = "x-dev-principal";
 const SOURCE_IP: &str = "x-dev-source-ip";
+const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Who vouches for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub(super) fn event(
         "routeKey": "$default",
         "rawPath": parts.uri.path(),
         "rawQueryString": parts.uri.query().unwrap_or_default(),
-        "headers": headers(&parts.headers),
+        "headers": headers(&parts.headers, &source_ip),
         "requestContext": context,
         "body": body,
         "isBase64Encoded": is_base64,
@@ -86,13 +87,17 @@ pub(super) fn event(
     Ok(event)
 }
 
-/// Several lines of one header are joined by commas, as the gateway does; our own headers are left out.
-fn headers(headers: &HeaderMap) -> Map<String, Value> {
+/// Several lines of one header are joined by commas, and the sender's address appended to the forwarding header, as the
+/// gateway does; our own headers are left out.
+fn headers(headers: &HeaderMap, source_ip: &str) -> Map<String, Value> {
     let mut joined = Map::new();
     for name in headers.keys().filter(|name| *name != PRINCIPAL && *name != SOURCE_IP) {
         let lines = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         joined.insert(name.as_str().to_owned(), lines.collect::<Vec<_>>().join(",").into());
     }
+    let sent = joined.get(FORWARDED_FOR).and_then(Value::as_str);
+    let appended = sent.map_or_else(|| source_ip.to_owned(), |sent| format!("{sent}, {source_ip}"));
+    joined.insert(FORWARDED_FOR.to_owned(), appended.into());
     joined
 }
 

@@ -11,7 +11,8 @@ use crate::args::{ClockKind, DevArgs};
 use crate::embedded::Embedded;
 use crate::error::{CliError, Result};
 use crate::open::{self, Place};
-use crate::output;
+use crate::secrets::Tables;
+use crate::{output, secrets};
 use sample_api::Api;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -50,7 +51,9 @@ impl Dev {
     ///
     /// The policy has errors, or the table cannot be reached.
     pub async fn start(args: &DevArgs) -> Result<Self> {
-        let policy = LivePolicy::new(open::policy(&args.policy.policy)?);
+        let here = args.target.endpoint_url.is_none() || open::is_here(&args.target);
+        let tables = if here { Tables::Here } else { Tables::Elsewhere };
+        let policy = LivePolicy::new(secrets::attach(open::policy(&args.policy.policy)?, tables).await?);
         let manual = (args.clock == ClockKind::Manual).then(|| ManualClock::new(SystemClock.now()));
         let Place { target, connected, embedded } = Place::of(&args.target, manual.as_ref()).await?;
         if manual.is_some() && embedded.is_none() {

@@ -8,25 +8,32 @@ use std::sync::Arc;
 use tollgate::http::{Facts, TollgateLayer};
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate::{Limiter, Policy};
+use tollgate_dynamodb::meter::Counts;
+use tollgate_policy::KeySecrets;
 
 /// The key that a policy's only limit charges an event on.
-async fn charged(identity: &str, key: &str, event: &Value) -> String {
+pub(crate) async fn charged(identity: &str, key: &str, event: &Value) -> String {
+    charged_and_counted(identity, key, event).await.0
+}
+
+/// The same, and what was counted.
+pub(crate) async fn charged_and_counted(identity: &str, key: &str, event: &Value) -> (String, Counts) {
     let text = format!(
         "version = 1\n[identity]\n{identity}\n[limits.a]\nkey = [\"{key}\"]\nrate = \"5/h\"\n\
-         message = \"m\"\n[[routes]]\nmatch = \"GET /api/items/{{id}}\"\ncharge = [{{ limit = \"a\", cost = 5 }}]\n"
+         message = \"m\"\n[[routes]]\nmatch = \"* /api/items/{{id}}\"\ncharge = [{{ limit = \"a\", cost = 5 }}]\n"
     );
-    let policy = Policy::parse(&text).expect(&text).policy;
+    let policy = Policy::parse(&text).expect(&text).policy.with_secrets(KeySecrets::development());
     let store = MemoryStore::new(ManualClock::default());
     let seen = Arc::new(std::sync::Mutex::new(None));
-    let meter = Keys { store: store.clone(), seen: seen.clone() };
+    let keys = Keys { store: store.clone(), seen: seen.clone() };
     let handler = service_fn(async |_: Request| Ok::<_, lambda_http::Error>(Response::new(Body::from("ok"))));
-    let app = TollgateLayer::new(policy, Arc::new(Limiter::new(meter))).layer(handler);
+    let app = TollgateLayer::new(policy, Arc::new(Limiter::new(keys))).layer(handler);
     let request = lambda_http::request::from_str(&event.to_string()).expect("an event");
     let response = app.oneshot(request).await.expect("a response");
     assert_eq!(response.status(), 200);
     assert!(response.headers().contains_key("ratelimit"), "the route matches");
     let key = seen.lock().expect("a lock").take();
-    key.expect("a write")
+    (key.expect("a write"), store.counters().counts())
 }
 
 /// Notes the key of the last write.
@@ -71,7 +78,7 @@ impl tollgate::Store for Keys {
 }
 
 /// A REST API's event.
-fn v1(authorizer: Value, stage: &str) -> Value {
+pub(crate) fn v1(authorizer: Value, stage: &str) -> Value {
     json!({
         "resource": "/api/items/{id}", "path": "/api/items/7", "httpMethod": "GET",
         "headers": { "Host": "api.example.com", "X-Forwarded-For": "6.6.6.6" },
@@ -86,7 +93,7 @@ fn v1(authorizer: Value, stage: &str) -> Value {
 }
 
 /// The event of an HTTP API or a function URL.
-fn v2(authorizer: Value, stage: &str, source: &str) -> Value {
+pub(crate) fn v2(authorizer: Value, stage: &str, source: &str) -> Value {
     let path = if stage == "$default" { "/api/items/7".to_owned() } else { format!("/{stage}/api/items/7") };
     let mut event = json!({
         "version": "2.0", "routeKey": "GET /api/items/{id}", "rawPath": path, "rawQueryString": "region=eu&region=us",
@@ -124,6 +131,120 @@ async fn claims_come_from_whatever_authorizer_the_gateway_has() {
     assert_eq!(charged("user = \"claims.userId\"", "user", &v2(iam, "$default", "")).await, "user:AIDA");
 }
 
+/// Amazon API Gateway Developer Guide, "Input format of a Lambda function for proxy integration" and "Use Amazon Cognito user
+/// pool as authorizer for a REST API": a REST API writes lists of claims with commas.
+#[tokio::test]
+async fn a_cognito_token_on_a_rest_api() {
+    let event = v1(
+        json!({
+            "claims": {
+                "sub": "5b7ddd5c-d3e5-4a58-b7d4-a2a9a0b4e6d1", "cognito:groups": "admin,users", "email_verified": "true",
+                "iss": "https://cognito-idp.us-east-1.amazonaws.com/us-east-1_example", "cognito:username": "alice",
+                "auth_time": "1700000000", "token_use": "id", "custom:tenant": "acme", "email": "Alice@Example.com"
+            }
+        }),
+        "prod",
+    );
+    for (source, value) in [
+        ("claims.sub", "5b7ddd5c-d3e5-4a58-b7d4-a2a9a0b4e6d1"),
+        ("claims.cognito:groups", "admin%2Cusers"),
+        ("claims.cognito:username", "alice"),
+        ("claims.custom:tenant", "acme"),
+        ("claims.auth_time", "1700000000"),
+    ] {
+        assert_eq!(charged(&format!("who = \"{source}\""), "who", &event).await, format!("who:{value}"));
+    }
+    let hashed = charged("who = { from = \"claims.email\", fold = \"email\" }", "who", &event).await;
+    assert!(hashed.starts_with("who:dev.") && !hashed.to_lowercase().contains("alice"), "{hashed}");
+    assert_eq!(
+        charged("who = \"claims.nothing\"", "who ?? user", &event).await,
+        "user:5b7ddd5c-d3e5-4a58-b7d4-a2a9a0b4e6d1"
+    );
+}
+
+/// "Control access to HTTP APIs with JWT authorizers in API Gateway": every claim is text there, a list `[a b]`.
+#[tokio::test]
+async fn any_token_on_an_http_api() {
+    let event = v2(
+        json!({
+            "jwt": {
+                "claims": {
+                    "sub": "auth0|123", "scope": "read write", "aud": "[https://api.example.com https://example.com/userinfo]",
+                    "https://example.com/tenant": "acme", "exp": "1700000000", "admin": "true"
+                },
+                "scopes": ["read"]
+            }
+        }),
+        "$default",
+        "192.0.2.1",
+    );
+    for (source, value) in [
+        ("claims.sub", "auth0|123"),
+        ("claims.https://example.com/tenant", "acme"),
+        ("claims.admin", "true"),
+        ("claims.exp", "1700000000"),
+    ] {
+        assert_eq!(charged(&format!("who = \"{source}\""), "who", &event).await, format!("who:{value}"));
+    }
+    let list = charged("who = \"claims.aud\"", "who", &event).await;
+    assert_eq!(list, "who:[https%3A//api.example.com https%3A//example.com/userinfo]");
+}
+
+/// "Use API Gateway Lambda authorizers": a REST API puts the context beside `principalId`, an HTTP API under `lambda`.
+#[tokio::test]
+async fn what_a_lambda_authorizer_says() {
+    let rest = v1(
+        json!({ "principalId": "user|a1b2", "plan": "pro", "level": 3, "admin": true, "integrationLatency": 7 }),
+        "prod",
+    );
+    let http = v2(
+        json!({ "lambda": { "principalId": "user|a1b2", "level": 3, "admin": true, "tags": ["a"] } }),
+        "$default",
+        "",
+    );
+    for event in [&rest, &http] {
+        assert_eq!(charged("user = \"claims.principalId\"", "user", event).await, "user:user|a1b2");
+        assert_eq!(charged("user = \"claims.level\"", "user", event).await, "user:3");
+        assert_eq!(charged("user = \"claims.admin\"", "user", event).await, "user:true");
+    }
+    assert_eq!(charged("user = \"claims.tags\"", "user", &http).await, "?user:missing", "a list is no value");
+    let without_context = v2(json!({ "lambda": null }), "$default", "192.0.2.1");
+    assert_eq!(charged("", "user ?? client_ip", &without_context).await, "client_ip:192.0.2.1");
+}
+
+/// "API Gateway mapping template and access logging variable reference", `$context.identity`; "HTTP API: IAM authorization".
+#[tokio::test]
+async fn who_signed_with_iam_is_found_by_the_same_names_on_every_gateway() {
+    let arn = "arn:aws:sts::123456789012:assumed-role/caller/session";
+    let mut rest = v1(Value::Null, "prod");
+    rest["requestContext"].as_object_mut().expect("an object").remove("authorizer");
+    let identity = json!({
+        "sourceIp": "192.0.2.1", "userAgent": "curl/8", "apiKey": null, "accountId": "123456789012", "userArn": arn,
+        "caller": "AROAEXAMPLE:session", "user": "AROAEXAMPLE:session", "accessKey": "ASIAEXAMPLE",
+        "cognitoIdentityId": "us-east-1:1111", "cognitoIdentityPoolId": "us-east-1:2222", "cognitoAuthenticationType": "authenticated"
+    });
+    rest["requestContext"]["identity"] = identity;
+    let iam = json!({
+        "iam": {
+            "accessKey": "ASIAEXAMPLE", "accountId": "123456789012", "callerId": "AROAEXAMPLE:session", "userArn": arn,
+            "userId": "AROAEXAMPLE:session", "principalOrgId": "o-1",
+            "cognitoIdentity": { "amr": ["authenticated"], "identityId": "us-east-1:1111", "identityPoolId": "us-east-1:2222" }
+        }
+    });
+    for event in [rest.clone(), v2(iam, "$default", "192.0.2.1")] {
+        let who = async |claim: &str| charged(&format!("user = \"claims.{claim}\""), "user", &event).await;
+        assert_eq!(who("userArn").await, format!("user:{}", arn.replace(':', "%3A")));
+        assert_eq!(who("accountId").await, "user:123456789012");
+        assert_eq!(who("callerId").await, "user:AROAEXAMPLE%3Asession");
+        assert_eq!(who("userId").await, "user:AROAEXAMPLE%3Asession");
+        assert_eq!(who("cognitoIdentity.identityId").await, "user:us-east-1%3A1111");
+        assert_eq!(who("userAgent").await, "?user:missing", "what the client says of itself is no claim");
+    }
+    assert_eq!(charged("user = \"claims.caller\"", "user", &rest).await, "user:AROAEXAMPLE%3Asession");
+    rest["requestContext"]["identity"]["userArn"] = Value::Null;
+    assert_eq!(charged("user = \"claims.accountId\"", "user", &rest).await, "?user:missing", "nobody signed it");
+}
+
 #[tokio::test]
 async fn keys_context_query_path_and_headers_are_dimensions() {
     let event = v1(Value::Null, "prod");
@@ -132,7 +253,8 @@ async fn keys_context_query_path_and_headers_are_dimensions() {
     assert_eq!(charged("where = \"query.region\"", "where", &event).await, "where:eu");
     assert_eq!(charged("item = \"path.id\"", "item", &event).await, "item:7");
     let event = v2(Value::Null, "$default", "192.0.2.1");
-    assert_eq!(charged("where = \"query.region\"", "where", &event).await, "where:eu");
+    let twice = charged("where = \"query.region\"", "where", &event).await;
+    assert_eq!(twice, "?where:missing", "given twice, and a handler may take the other one");
     assert_eq!(charged("where = \"context.http.userAgent\"", "where", &event).await, "where:u");
     assert_eq!(charged("where = \"header.X-Forwarded-For\"", "where", &event).await, "where:6.6.6.6");
     assert_eq!(charged("item = { body = \"id\" }", "item", &event).await, "?item:missing");
@@ -150,11 +272,6 @@ async fn the_address_is_the_gateways_and_never_the_senders() {
         assert_eq!(ip(garbage).await, "?client_ip:missing");
     }
     assert_eq!(ip("fe80::1%eth0.100").await, "client_ip:fe80%3A%3A/64");
-    let alb = json!({
-        "requestContext": { "elb": { "targetGroupArn": "arn" } }, "httpMethod": "GET", "path": "/api/items/7",
-        "queryStringParameters": {}, "headers": { "x-forwarded-for": "192.0.2.9", "host": "h" }, "body": ""
-    });
-    assert_eq!(charged("", "client_ip", &alb).await, "?client_ip:missing", "a load balancer tells no address");
 }
 
 #[tokio::test]

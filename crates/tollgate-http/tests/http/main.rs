@@ -2,7 +2,9 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod answers;
+mod body;
 mod caller;
+mod client_address;
 mod cors;
 mod failures;
 mod languages;

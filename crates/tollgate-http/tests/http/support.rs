@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::routing::any;
+use axum::routing::{MethodRouter, any};
 use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -25,9 +25,15 @@ pub(crate) type Failure = fn() -> Error;
 pub(crate) struct Faulty {
     pub(crate) memory: MemoryStore,
     pub(crate) failure: Arc<Mutex<Option<Failure>>>,
+    written: Arc<Mutex<Vec<String>>>,
 }
 
 impl Faulty {
+    /// The keys that were written, each as often as it was.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.written.lock().expect("a lock").clone()
+    }
+
     fn check(&self) -> Result<()> {
         self.failure.lock().expect("a lock").map_or(Ok(()), |error| Err(error()))
     }
@@ -49,6 +55,7 @@ impl Store for Faulty {
 
     async fn write(&self, key: &ItemKey, write: &Write) -> Result<Written> {
         self.check()?;
+        self.written.lock().expect("a lock").push(key.key.to_string());
         self.memory.write(key, write).await
     }
 
@@ -67,19 +74,23 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(policy: &str) -> Self {
+        let handler = any(async |request: Request<Body>| {
+            let decided = request.extensions().get::<tollgate::Decision>().is_some();
+            (StatusCode::CREATED, format!("decided: {decided}"))
+        });
+        Self::with_handler(policy, handler)
+    }
+
+    pub(crate) fn with_handler(policy: &str, handler: MethodRouter) -> Self {
         let policy = match Policy::parse(policy) {
             Ok(parsed) => parsed.policy,
             Err(findings) => panic!("{}", findings.render("policy")),
         };
         let clock = ManualClock::new(Timestamp::from_secs(1_767_225_600));
-        let store = Faulty { memory: MemoryStore::new(clock.clone()), failure: Arc::default() };
+        let store =
+            Faulty { memory: MemoryStore::new(clock.clone()), failure: Arc::default(), written: Arc::default() };
         let limiter = Limiter::new(store.clone()).with_deadline(Duration::from_secs(5));
-        let router = Router::new()
-            .fallback(any(async |request: Request<Body>| {
-                let decided = request.extensions().get::<tollgate::Decision>().is_some();
-                (StatusCode::CREATED, format!("decided: {decided}"))
-            }))
-            .layer(TollgateLayer::new(policy, Arc::new(limiter)));
+        let router = Router::new().fallback(handler).layer(TollgateLayer::new(policy, Arc::new(limiter)));
         Self { router, store, clock }
     }
 
@@ -127,14 +138,15 @@ pub(crate) struct Answered {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Answered {
     async fn of(response: Response<Body>) -> Self {
         let (parts, body) = response.into_parts();
-        let bytes = axum::body::to_bytes(body, 1 << 20).await.expect("a body");
-        let text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
-        Self { status: parts.status.as_u16(), headers: parts.headers, text }
+        let bytes = axum::body::to_bytes(body, 1 << 20).await.expect("a body").to_vec();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Self { status: parts.status.as_u16(), headers: parts.headers, text, bytes }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {

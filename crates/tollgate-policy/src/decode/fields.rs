@@ -53,6 +53,11 @@ impl<'a> Fields<'a> {
         Self { table, at, what: what.to_owned() }
     }
 
+    /// Where the table is.
+    pub(super) fn span(&self) -> Span {
+        self.at.clone()
+    }
+
     /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<Node<'a>> {
         self.table.get(key)

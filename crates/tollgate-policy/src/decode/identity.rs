@@ -1,8 +1,9 @@
-//! `[identity]`: where each dimension comes from.
+//! `[identity]`: where each dimension comes from, and which spellings of it are one.
 
 use super::fields::{self, Fields, Node};
 use super::keys;
-use crate::identity::{Cidr, ClientIp, Identity, Source, Trust};
+use crate::canonical::{Fold, Region};
+use crate::identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust};
 use crate::rate::Problem;
 use crate::report::Report;
 use crate::suggest;
@@ -46,15 +47,15 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Declare
     for (key, node) in fields::entries(table) {
         let dimension: &str = key.get_ref();
         let valid = fields::name(report, &key.span(), "dimension", dimension);
-        let source = if dimension == "client_ip" {
-            client_ip(report, node).map(Source::ClientIp)
+        let decoded = if dimension == "client_ip" {
+            client_ip(report, node).map(|rule| Source::ClientIp(rule).into())
         } else if node.get_ref().is_table() {
-            body(report, node, dimension)
+            declaration(report, node, dimension)
         } else {
-            written(report, node, dimension)
+            written(report, node, dimension).map(Dimension::from)
         };
-        match source {
-            Some(source) if valid => declared.identity.declare(dimension, source),
+        match decoded {
+            Some(decoded) if valid => declared.identity.declare(dimension, decoded),
             _ => drop(declared.broken.insert(dimension.to_owned())),
         }
     }
@@ -78,11 +79,9 @@ fn source(text: &str) -> Result<Source, Problem> {
         let nearest = nearest.map(|kind| format!("did you mean `{kind}`? ")).unwrap_or_default();
         return Err(Problem::new(format!("{text:?} is not a source of a dimension"), format!("{nearest}{all}")));
     };
-    // RFC 9110 section 5.1: field names are tokens and case-insensitive.
-    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     match kind {
         _ if name.is_empty() => Err(Problem::new(format!("{text:?} has no name after `{kind}.`"), all)),
-        "header" if !name.bytes().all(token) => {
+        "header" if !is_field_name(name) => {
             Err(Problem::new(format!("{name:?} is not a header name"), "write it like \"header.x-tenant\""))
         }
         "header" => Ok(build(name.to_ascii_lowercase())),
@@ -90,10 +89,72 @@ fn source(text: &str) -> Result<Source, Problem> {
     }
 }
 
-fn body(report: &mut Report<'_>, node: Node<'_>, dimension: &str) -> Option<Source> {
-    let fields = Fields::open(report, node, &format!("`{dimension}`"), &keys::BODY)?;
+/// `{ body = "NAME" }` or `{ from = "SOURCE" }`, and how its values are counted.
+fn declaration(report: &mut Report<'_>, node: Node<'_>, dimension: &str) -> Option<Dimension> {
+    let fields = Fields::open(report, node, &format!("`{dimension}`"), &keys::DIMENSION)?;
+    let source = match (fields.get("body"), fields.get("from")) {
+        (Some(_), Some(from)) => {
+            report.error(&from.span(), format!("`{dimension}` has both `body` and `from`"), "keep one of the two");
+            None
+        }
+        (Some(node), None) => body(report, node),
+        (None, Some(node)) => written(report, node, dimension),
+        (None, None) => {
+            let help = "write `{ body = \"username\" }` or `{ from = \"claims.email\" }`";
+            report.absent(&node.span(), "from", format!("`{dimension}` has neither `body` nor `from`"), help);
+            None
+        }
+    };
+    let fold = fold(report, &fields);
+    let personal = match fields.get("personal") {
+        Some(node) => fields::boolean(report, node, "personal", "true").map(|personal| (Some(node), personal)),
+        None => Some((None, fold.is_some_and(Fold::is_personal))),
+    };
+    let ((node, personal), fold) = (personal?, fold?);
+    if let (Some(node), true, false) = (node, fold.is_personal(), personal) {
+        let help = "remove `personal = false`: addresses and numbers of people are kept as keyed hashes only";
+        report.error(&node.span(), format!("`{dimension}` folds personal values, and says that it has none"), help);
+    }
+    if dimension == "plan" && (personal || fold != Fold::None) {
+        let help = "write it like `plan = \"claims.plan\"`";
+        report.error(&fields.span(), "`plan` is compared with the names under [plans], not counted", help);
+    }
+    Some(Dimension { source: source?, fold, personal })
+}
+
+fn fold(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Fold> {
+    let words = [
+        ("none", Fold::None),
+        ("lower", Fold::Lower),
+        ("email", Fold::Email),
+        ("mailbox", Fold::Mailbox),
+        ("phone", Fold::Phone(None)),
+    ];
+    let fold = match fields.get("fold") {
+        Some(node) => fields::word(report, node, "fold", &words)?,
+        None => Fold::None,
+    };
+    let Some(node) = fields.get("region") else { return Some(fold) };
+    let code = fields::text(report, node, "region", "\"IN\"")?;
+    let Some(region) = Region::parse(code) else {
+        let help = "write the two letters of ISO 3166-1 in upper case, like \"IN\"";
+        report.error(&node.span(), format!("{code:?} is no region with a numbering plan"), help);
+        return None;
+    };
+    if fold != Fold::Phone(None) {
+        report.error(&node.span(), "`region` is for numbers", "write `fold = \"phone\"`, or remove `region`");
+    }
+    Some(Fold::Phone(Some(region)))
+}
+
+/// RFC 9110 section 5.1: field names are tokens.
+fn is_field_name(name: &str) -> bool {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(token)
+}
+
+fn body(report: &mut Report<'_>, node: Node<'_>) -> Option<Source> {
     let help = "write `{ body = \"username\" }` with the name of a field of the body";
-    let node = fields.required(report, "body", help)?;
     let field = fields::text(report, node, "body", "\"username\"")?;
     if field.is_empty() {
         report.error(&node.span(), "body has no field name", help);
@@ -123,7 +184,28 @@ fn client_ip(report: &mut Report<'_>, node: Node<'_>) -> Option<ClientIp> {
         (None, Some(proxies)) => trusted_proxies(report, proxies).map(Trust::Proxies),
         (None, None) => Some(Trust::Hops(0)),
     };
-    Some(ClientIp { trust: trust?, ipv6_prefix: ipv6_prefix? })
+    let header = match fields.get("header") {
+        Some(node) => address_header(report, node, trust.as_ref()).map(Some),
+        None => Some(None),
+    };
+    Some(ClientIp { trust: trust?, header: header?, ipv6_prefix: ipv6_prefix? })
+}
+
+fn address_header(report: &mut Report<'_>, node: Node<'_>, trust: Option<&Trust>) -> Option<AddressHeader> {
+    let name = fields::text(report, node, "header", "\"X-Forwarded-For\"")?;
+    if !is_field_name(name) {
+        report.error(&node.span(), format!("{name:?} is not a header name"), "write it like \"X-Forwarded-For\"");
+        return None;
+    }
+    if trust == Some(&Trust::Hops(0)) {
+        let help = "say who writes it, `trusted_proxies = [...]` or `trusted_hops = 1`, or remove `header`";
+        report.error(&node.span(), "`header` is not looked at where no proxy is trusted", help);
+    }
+    Some(match name.to_ascii_lowercase().as_str() {
+        "x-forwarded-for" => AddressHeader::XForwardedFor,
+        "forwarded" => AddressHeader::Forwarded,
+        other => AddressHeader::Single(other.to_owned()),
+    })
 }
 
 fn trusted_proxies(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<Cidr>> {
@@ -136,11 +218,33 @@ fn trusted_proxies(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<Cidr>>
     for node in list.iter() {
         let text = fields::text(report, node, "a trusted proxy", "\"10.0.0.0/8\"");
         let block = text.and_then(Cidr::parse);
-        if let (Some(text), None) = (text, block) {
-            let help = "write the first address and the length of the prefix, like \"10.0.0.0/8\" or \"192.0.2.7/32\"";
-            report.error(&node.span(), format!("{text:?} is not a block of addresses"), help);
+        match (text, block) {
+            (Some(text), None) => {
+                let help =
+                    "write the first address and the length of the prefix, like \"10.0.0.0/8\" or \"192.0.2.7/32\"";
+                report.error(&node.span(), format!("{text:?} is not a block of addresses"), help);
+            }
+            (Some(text), Some(block)) => judge_width(report, node, text, block),
+            (None, _) => {}
         }
         blocks.push(block);
     }
     blocks.into_iter().collect()
+}
+
+/// Whoever is trusted can claim any address. Whole regions of the internet are no proxies of anybody; a block as large as
+/// the largest of a content network (CloudFront has a /14, a /28) may be.
+fn judge_width(report: &mut Report<'_>, node: Node<'_>, text: &str, block: Cidr) {
+    let (absurd, wide) = if block.addr().is_ipv4() { (8, 12) } else { (16, 24) };
+    if block.is_internal() || block.prefix() >= wide {
+        return;
+    }
+    let help =
+        "name the blocks that your proxies have, like \"10.0.0.0/8\" or those that your content network publishes";
+    let message = format!("{text} is not the block of a proxy: everybody in it may claim any address");
+    if block.prefix() < absurd {
+        report.error(&node.span(), message, help);
+    } else {
+        report.warning(&node.span(), message, help);
+    }
 }

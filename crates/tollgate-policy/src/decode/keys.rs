@@ -14,7 +14,8 @@ pub struct KeyList {
 }
 
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
-pub const KEYS: &[KeyList] = &[POLICY, BODY, CLIENT_IP, PLANS, LIMIT, FIGURES, ROUTE, CHARGE, EXEMPTION, HTTP, CORS];
+pub const KEYS: &[KeyList] =
+    &[POLICY, DIMENSION, CLIENT_IP, PLANS, LIMIT, FIGURES, ROUTE, CHARGE, EXEMPTION, HTTP, CORS];
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
@@ -22,14 +23,11 @@ pub(super) const POLICY: KeyList = KeyList {
     later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
 };
 
-pub(super) const BODY: KeyList = KeyList {
-    table: "body",
-    keys: &["body"],
-    later: &[("fold", "remove `fold`; values are counted as they are sent")],
-};
+pub(super) const DIMENSION: KeyList =
+    KeyList { table: "dimension", keys: &["body", "from", "fold", "region", "personal"], later: &[] };
 
 pub(super) const CLIENT_IP: KeyList =
-    KeyList { table: "client_ip", keys: &["trusted_hops", "trusted_proxies", "ipv6_prefix"], later: &[] };
+    KeyList { table: "client_ip", keys: &["trusted_hops", "trusted_proxies", "header", "ipv6_prefix"], later: &[] };
 
 pub(super) const PLANS: KeyList = KeyList { table: "plans", keys: &["names", "default"], later: &[] };
 

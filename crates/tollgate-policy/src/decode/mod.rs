@@ -37,7 +37,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
     check::reachable(report, &routes, &exemptions);
-    check::advise(report, &limits, &routes, revision.unwrap_or(1));
+    check::advise(report, &identity.identity, &limits, &routes, revision.unwrap_or(1));
 
     let limits = limits.into_iter().map(|entry| entry.limit).collect::<Option<Vec<_>>>()?;
     let routes = routes.into_iter().map(|entry| entry.value).collect();

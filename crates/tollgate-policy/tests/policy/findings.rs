@@ -147,6 +147,32 @@ fn a_limit_that_no_route_charges_is_a_warning_only_if_there_are_routes() {
 }
 
 #[test]
+fn a_key_that_its_sender_chooses_is_a_warning() {
+    let text = |key: &str| {
+        format!("version = 1\n[identity]\ntag = \"header.x-tag\"\n[limits.a]\nkey = [\"{key}\"]\nrate = \"5/h\"\n")
+    };
+    assert!(warnings(&text("user")).is_empty());
+    for key in ["tag", "user ?? tag"] {
+        let found = warnings(&text(key));
+        assert!(found.len() == 1 && found[0].starts_with("4:9: warning: limit `a` is counted by `tag`"), "{found:?}");
+    }
+}
+
+#[test]
+fn a_block_of_proxies_as_large_as_a_provider_is_a_warning() {
+    let text = |block: &str| {
+        format!("version = 1\nlimits = {{}}\nidentity.client_ip = {{ trusted_proxies = [\"{block}\"] }}\n")
+    };
+    for block in ["13.224.0.0/14", "10.0.0.0/8", "100.64.0.0/10", "2600:9000::/28", "fc00::/7", "192.0.2.7/32"] {
+        assert!(warnings(&text(block)).is_empty(), "{block}");
+    }
+    for block in ["3.0.0.0/8", "2600::/16"] {
+        let found = warnings(&text(block));
+        assert!(found.len() == 1 && found[0].starts_with("3:43: warning: "), "{found:?}");
+    }
+}
+
+#[test]
 fn a_key_that_outruns_an_item_is_a_warning() {
     let text =
         |rate: &str, route: &str| format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"{rate}\"\n{route}");

@@ -3,6 +3,7 @@
 
 mod charges;
 mod findings;
+mod identity;
 mod lookups;
 mod mistakes;
 mod robustness;
@@ -18,7 +19,9 @@ const FULL: &str = r#"version = 1
 revision = 7
 
 [identity]
-account   = { body = "username" }
+account   = { body = "username", fold = "email" }
+mobile    = { from = "claims.phone_number", fold = "phone", region = "IN" }
+staff     = { from = "header.x-staff", personal = true }
 order     = "path.id"
 region    = "header.X-Region"
 client_ip = { trusted_proxies = ["10.0.0.0/8", "2001:db8::/32"], ipv6_prefix = 56 }

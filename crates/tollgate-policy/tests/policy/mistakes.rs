@@ -66,13 +66,30 @@ fn identities() {
     one(&identity("User = \"claims.sub\""), "3:1", "cannot be the name of a dimension");
     one(&identity("user = { bdy = \"x\", body = \"y\" }"), "3:10", "unknown key `bdy`");
     one(&identity("user = { body = \"\" }"), "3:17", "no field name");
-    one(&identity("user = { body = \"x\", fold = \"email\" }"), "3:22", "`fold` is not supported by this version");
+    one(&identity("user = { fold = \"email\" }"), "3:8", "neither `body` nor `from`");
+    one(&identity("user = { body = \"x\", from = \"claims.sub\" }"), "3:29", "both `body` and `from`");
+    one(&identity("user = { from = \"claim.sub\" }"), "3:17", "not a source");
+    one(&identity("user = { body = \"x\", fold = \"emial\" }"), "3:29", "fold cannot be");
+    one(&identity("user = { body = \"x\", fold = \"phone\", region = \"in\" }"), "3:47", "no region");
+    one(&identity("user = { body = \"x\", fold = \"phone\", region = \"XX\" }"), "3:47", "no region");
+    one(&identity("user = { body = \"x\", fold = \"email\", region = \"IN\" }"), "3:47", "`region` is for numbers");
+    one(&identity("user = { body = \"x\", region = \"IN\" }"), "3:31", "`region` is for numbers");
+    one(&identity("user = { body = \"x\", personal = \"yes\" }"), "3:33", "personal must be true or false");
+    one(&identity("user = { body = \"x\", fold = \"email\", personal = false }"), "3:49", "says that it has none");
+    one(&identity("plan = { from = \"claims.p\", fold = \"lower\" }"), "3:8", "`plan` is compared");
     one(&identity("client_ip = \"header.x\""), "3:13", "`client_ip` must be a table");
     one(&identity("client_ip = { ipv6_prefix = 0 }"), "3:29", "from 1 to 128, not 0");
     one(&identity("client_ip = { trusted_hops = 17 }"), "3:30", "from 0 to 16, not 17");
     one(&identity("client_ip = { trusted_hops = 0, trusted_proxies = [\"10.0.0.0/8\"] }"), "3:51", "both");
     one(&identity("client_ip = { trusted_proxies = [\"10.0.0.1/8\"] }"), "3:34", "not a block of addresses");
     one(&identity("client_ip = { trusted_proxies = [] }"), "3:33", "empty");
+    one(&identity("client_ip = { trusted_hops = 1, header = \"a b\" }"), "3:42", "not a header name");
+    one(&identity("client_ip = { header = \"Forwarded\" }"), "3:24", "not looked at");
+    one(&identity("client_ip = { trusted_hops = 0, header = \"Forwarded\" }"), "3:42", "not looked at");
+    for everybody in ["0.0.0.0/0", "::/0", "0.0.0.0/1", "128.0.0.0/1", "2000::/3", "8.0.0.0/7"] {
+        let block = identity(&format!("client_ip = {{ trusted_proxies = [\"10.0.0.0/8\", \"{everybody}\"] }}"));
+        one(&block, "3:48", &format!("{everybody} is not the block of a proxy"));
+    }
 }
 
 #[test]

@@ -37,6 +37,9 @@ pub enum InitError {
     /// The policy cannot be read or has mistakes.
     #[error(transparent)]
     Policy(#[from] crate::source::Error),
+    /// The secrets that personal values are hashed under cannot be read.
+    #[error(transparent)]
+    Secrets(#[from] crate::source::SecretsError),
     /// There is no Region, or the endpoint is none.
     #[error(transparent)]
     Connection(#[from] tollgate_dynamodb::Error),
@@ -49,6 +52,7 @@ impl InitError {
         match self {
             Self::NotLambda(_) | Self::Missing { .. } | Self::Invalid { .. } => "Tollgate.Environment",
             Self::Policy(_) => "Tollgate.Policy",
+            Self::Secrets(_) => "Tollgate.Secrets",
             Self::Connection(_) => "Tollgate.Connection",
         }
     }

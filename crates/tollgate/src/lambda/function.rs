@@ -2,7 +2,7 @@
 
 use super::error::Result;
 use super::settings::Settings;
-use crate::source::{RefreshOptions, Refresher};
+use crate::source::{ReaderOptions, RefreshOptions, Refresher};
 use crate::{Connection, Counters, DynamoStore, Limiter, Policy, SystemClock, connect};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,8 @@ impl Function {
     /// As [`Function::from_environment`].
     pub async fn start(settings: &Settings) -> Result<Self> {
         let counters = Arc::new(Counters::default());
-        let refresh = RefreshOptions::default().every(settings.policy_refresh);
+        let secrets = settings.key_secrets.read(&ReaderOptions::default()).await?;
+        let refresh = RefreshOptions::default().every(settings.policy_refresh).secrets(secrets);
         let refresher = Refresher::start(settings.policy.clone(), counters.clone(), refresh).await?;
         let mut connection = Connection::from_environment();
         connection.endpoint_url.clone_from(&settings.endpoint_url);

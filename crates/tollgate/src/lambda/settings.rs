@@ -3,7 +3,7 @@
 //! Invariant: settings are checked whole before anything is opened; a message names the variable and what to give it.
 
 use super::error::{InitError, Result};
-use crate::source::PolicySource;
+use crate::source::{PolicySource, SecretsSource};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ const SET_BY_LAMBDA: [&str; 4] = [
 /// | `TOLLGATE_POLICY` | the policy: a file (a relative path starts at the function's root), `ssm:`, `s3://` or `appconfig://` | `tollgate.toml` |
 /// | `TOLLGATE_POLICY_REFRESH_S` | seconds after which an invocation looks for a newer policy, 1 to 86,400 | 60 |
 /// | `TOLLGATE_DEADLINE_MS` | milliseconds that a decision may take, 1 to 60,000 | 50 |
+/// | `TOLLGATE_KEY_SECRETS` | secrets that personal values are hashed under, like `k2=SECRET,k1=SECRET` ([`KeySecrets`](tollgate_policy::KeySecrets)) | none |
+/// | `TOLLGATE_KEY_SECRETS_PARAMETER` | or the name of an SSM parameter (`SecureString`) with that text | none |
 /// | `TOLLGATE_ENDPOINT_URL` | another DynamoDB endpoint than the Region's | none |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,6 +39,8 @@ pub struct Settings {
     pub deadline: Duration,
     /// Another DynamoDB endpoint than the Region's.
     pub endpoint_url: Option<String>,
+    /// Where the secrets are that personal values are hashed under.
+    pub key_secrets: SecretsSource,
 }
 
 impl Settings {
@@ -61,7 +65,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// As [`Settings::from_environment`].
+    /// As [`Settings::from_environment`], and [`InitError::Secrets`].
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let table = value("TOLLGATE_TABLE", &lookup);
         let table = table.ok_or(InitError::Missing { name: "TOLLGATE_TABLE", give: "the DynamoDB table's name" })?;
@@ -81,6 +85,7 @@ impl Settings {
             policy_refresh: Duration::from_secs(whole("TOLLGATE_POLICY_REFRESH_S", 86_400, 60)?),
             deadline: Duration::from_millis(whole("TOLLGATE_DEADLINE_MS", 60_000, Self::DEADLINE_MS)?),
             endpoint_url: value("TOLLGATE_ENDPOINT_URL", &lookup),
+            key_secrets: SecretsSource::from_lookup(&lookup)?,
         })
     }
 }

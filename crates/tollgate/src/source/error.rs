@@ -1,6 +1,6 @@
-//! Why there is no newer policy. Every message is one line, since it ends in a log.
+//! Why there is no newer policy, or no secrets. Every message is one line, since it ends in a log.
 //!
-//! `place` is the policy as `TOLLGATE_POLICY` names it. Invariant: [`Error::is_transient`] holds only where asking again at once may help.
+//! `place` is the policy or parameter as the environment names it. Invariant: [`Error::is_transient`] holds only where asking again at once may help.
 
 use std::time::Duration;
 use tollgate_policy::Diagnostics;
@@ -29,7 +29,7 @@ pub enum Error {
         cause: std::io::Error,
     },
     /// The endpoint, the Region or the credentials of this process are not what they should be.
-    #[error("cannot ask AWS for the policy {place}: {cause}")]
+    #[error("cannot ask AWS for {place}: {cause}")]
     Setup {
         /// Which policy.
         place: String,
@@ -37,7 +37,7 @@ pub enum Error {
         cause: String,
     },
     /// No answer came, or a broken one.
-    #[error("no usable answer for the policy {place}: {cause}")]
+    #[error("no usable answer for {place}: {cause}")]
     NoAnswer {
         /// Which policy.
         place: String,
@@ -45,7 +45,7 @@ pub enum Error {
         cause: String,
     },
     /// No answer in time.
-    #[error("no answer for the policy {place} within {within:?}")]
+    #[error("no answer for {place} within {within:?}")]
     Late {
         /// Which policy.
         place: String,
@@ -53,7 +53,7 @@ pub enum Error {
         within: Duration,
     },
     /// AWS refused the request.
-    #[error("AWS refused {action} for the policy {place}: {code} ({status}): {message}; {help}")]
+    #[error("AWS refused {action} for {place}: {code} ({status}): {message}; {help}")]
     Refused {
         /// Which policy.
         place: String,
@@ -69,18 +69,26 @@ pub enum Error {
         help: &'static str,
     },
     /// The policy is larger than [`MAX_BYTES`](super::MAX_BYTES).
-    #[error("the policy {place} has more than 1 MiB; is this the right place?")]
+    #[error("{place} has more than 1 MiB; is this the right place?")]
     TooLarge {
         /// Which policy.
         place: String,
     },
     /// The policy is not UTF-8 text.
-    #[error("the policy {place} is not UTF-8 text from byte {valid_up_to} on; save it as UTF-8")]
+    #[error("{place} is not UTF-8 text from byte {valid_up_to} on; save it as UTF-8")]
     NotText {
         /// Which policy.
         place: String,
         /// Bytes before the first that is not UTF-8.
         valid_up_to: usize,
+    },
+    /// Limits are counted by personal values, and there are no secrets to hash them under.
+    #[error("the policy {place} cannot be used: {cause}")]
+    NoSecrets {
+        /// Which policy.
+        place: String,
+        /// Which dimensions, and what to set.
+        cause: tollgate_policy::Error,
     },
     /// The policy has mistakes.
     #[error("the policy {place} has mistakes: {}", one_line(diagnostics))]

@@ -11,6 +11,7 @@
 //! | `file`, `ssm`, `s3`, `appconfig` | one module a service |
 //! | `aws` | a signed request and its answer, within bounds |
 //! | `refresher` | [`Refresher`]: the policy in force, as old as it may be |
+//! | `secrets` | [`SecretsSource`]: where the secrets are that personal values are hashed under |
 //! | `changes` | what the log says of a policy that replaces another |
 //! | `age` | a clock for ages, which counts frozen time |
 //!
@@ -40,12 +41,14 @@ mod place;
 mod reader;
 mod refresher;
 mod s3;
+mod secrets;
 mod ssm;
 
 pub use error::{Error, Result};
 pub use place::PolicySource;
 pub use reader::{Loaded, Reader, ReaderOptions};
 pub use refresher::{RefreshOptions, Refreshed, Refresher};
+pub use secrets::{SecretsError, SecretsSource};
 
 /// Bytes that a policy may have. Lambda's own limits are far above, a policy's needs far below.
 pub const MAX_BYTES: usize = 1 << 20;

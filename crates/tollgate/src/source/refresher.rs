@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tollgate_core::Clock;
 use tollgate_dynamodb::{Event, Meter};
-use tollgate_policy::{LivePolicy, Parsed, Policy};
+use tollgate_policy::{KeySecrets, LivePolicy, Parsed, Policy};
 
 /// How often, and how, a policy is looked for.
 #[derive(Debug, Clone)]
@@ -25,11 +25,18 @@ pub struct RefreshOptions {
     pub reader: ReaderOptions,
     /// The clock that ages are taken from. Default: one that counts frozen time.
     pub clock: Arc<dyn Clock>,
+    /// What personal values are hashed under. Default: none, so that a policy with limits on such values is refused.
+    pub secrets: KeySecrets,
 }
 
 impl Default for RefreshOptions {
     fn default() -> Self {
-        Self { every: Duration::from_secs(60), reader: ReaderOptions::default(), clock: Arc::new(AgeClock::default()) }
+        Self {
+            every: Duration::from_secs(60),
+            reader: ReaderOptions::default(),
+            clock: Arc::new(AgeClock::default()),
+            secrets: KeySecrets::default(),
+        }
     }
 }
 
@@ -45,6 +52,13 @@ impl RefreshOptions {
     #[must_use]
     pub fn reader(mut self, reader: ReaderOptions) -> Self {
         self.reader = reader;
+        self
+    }
+
+    /// Sets what personal values are hashed under.
+    #[must_use]
+    pub fn secrets(mut self, secrets: KeySecrets) -> Self {
+        self.secrets = secrets;
         self
     }
 
@@ -104,13 +118,15 @@ impl Refresher {
     ///
     /// There is no good policy: see [`Error`]. Its message is one line that says what to do.
     pub async fn start(source: PolicySource, meter: Arc<dyn Meter>, options: RefreshOptions) -> Result<Self> {
-        let RefreshOptions { every, reader, clock } = options;
+        let RefreshOptions { every, reader, clock, secrets } = options;
         let mut reader = Reader::open(source, &reader).await?;
         let Loaded { text, version, poll_after } = reader.load().await?;
         let place = reader.place().to_string();
         let text = text.ok_or_else(|| Error::NoAnswer { place: place.clone(), cause: "it is empty".to_owned() })?;
         let Parsed { policy, warnings, .. } =
             Policy::parse(&text).map_err(|diagnostics| Error::Invalid { place: place.clone(), diagnostics })?;
+        let policy = policy.with_secrets(secrets);
+        policy.check_secrets().map_err(|cause| Error::NoSecrets { place: place.clone(), cause })?;
         let revision = policy.revision();
         tracing::info!(place, revision, version, warnings = one_line(&warnings), "the policy is in force");
         meter.record(Event::PolicyLoaded { revision });
@@ -163,20 +179,29 @@ impl Refresher {
             // A mistake that stays is reported each time, so that an alarm on it stays, too.
             (Some(Seen { mistakes: Some(mistakes), .. }), _) => self.reject(mistakes),
             (Some(_), _) | (None, None) => Refreshed::Unchanged,
-            (None, Some(text)) => match Policy::parse(&text) {
+            (None, Some(text)) => match self.parse(&text, source.reader.place()) {
                 Ok(parsed) => {
                     source.seen = Some(Seen { text, mistakes: None });
                     self.replace(source.reader.place(), loaded.version.as_deref(), parsed)
                 }
-                Err(diagnostics) => {
-                    let place = source.reader.place().to_string();
-                    let mistakes = Error::Invalid { place, diagnostics }.to_string();
+                Err(error) => {
+                    let mistakes = error.to_string();
                     let refreshed = self.reject(&mistakes);
                     source.seen = Some(Seen { text, mistakes: Some(mistakes) });
                     refreshed
                 }
             },
         }
+    }
+
+    /// A policy that can take the place of the one in force, with its secrets.
+    fn parse(&self, text: &str, place: &PolicySource) -> Result<Parsed> {
+        let mut parsed =
+            Policy::parse(text).map_err(|diagnostics| Error::Invalid { place: place.to_string(), diagnostics })?;
+        parsed.policy = parsed.policy.or_secrets_of(&self.live.current());
+        let checked = parsed.policy.check_secrets();
+        checked.map_err(|cause| Error::NoSecrets { place: place.to_string(), cause })?;
+        Ok(parsed)
     }
 
     fn replace(&self, place: &PolicySource, version: Option<&str>, parsed: Parsed) -> Refreshed {

@@ -6,4 +6,5 @@ mod harness;
 mod moto;
 mod place;
 mod refresher;
+mod secrets;
 mod wire;

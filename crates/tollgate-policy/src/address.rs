@@ -1,5 +1,6 @@
-//! The text of a client's address, as gateways, proxies and sockets write it. Invariant: any text is an address or
-//! none; IPv4 has one form, whether it came mapped into IPv6 or not.
+//! The text of a client's address, as gateways, proxies and sockets write it.
+//!
+//! Invariant: any text is an address or none; IPv4 has one form, whether it came mapped into IPv6 or not.
 
 use std::net::IpAddr;
 
@@ -8,7 +9,8 @@ const MAX_BYTES: usize = 128;
 
 /// The address in `192.0.2.1`, `192.0.2.1:5123`, `2001:db8::1`, `[2001:db8::1]:443` or `fe80::1%eth0`: port and brackets
 /// are stripped, a zone id (RFC 4007, of meaning to one host only) is dropped, `::ffff:192.0.2.1` is `192.0.2.1`.
-pub(crate) fn parse(text: &str) -> Option<IpAddr> {
+#[must_use]
+pub fn parse(text: &str) -> Option<IpAddr> {
     if text.len() > MAX_BYTES {
         return None;
     }

@@ -1,0 +1,121 @@
+//! From a caller's values to the keys that it is charged on: one spelling of each, and personal ones as keyed hashes.
+//!
+//! Invariant: no personal value is in a key; without secrets there is no key, and an error instead. Every secret gives a
+//! key of its own, the active one's first, so that whoever is charged under all of them has the same bucket before and
+//! after a new secret came into force.
+
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+use crate::pseudonym::KeySecrets;
+use std::borrow::Cow;
+use tollgate_core::Key;
+
+impl Policy {
+    /// The one spelling of a value that a caller gave, as [`Identity::canonical`](crate::Identity::canonical); empty if
+    /// nothing of it counts.
+    pub(crate) fn one_spelling(&self, dimension: &str, value: &str) -> Result<String> {
+        // Before folding, which takes time by length; and a hash would hide the length.
+        if value.len() > Key::MAX_BYTES {
+            return Err(tollgate_core::Error::KeyTooLong { bytes: value.len() }.into());
+        }
+        Ok(self.identity().canonical(dimension, value))
+    }
+
+    /// The keys of values in their one spelling.
+    pub(crate) fn keys(&self, pairs: &[(&str, String)]) -> Result<Vec<Key>> {
+        self.keys_but_for(pairs, |_| false)
+    }
+
+    /// The keys that an operator means by `key`: values in any spelling, or, of personal ones, what stands for them in
+    /// keys that were shown. The active secret's first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSecrets`], or [`Error::Core`] if nothing of a value counts.
+    pub fn keys_of_operator(&self, key: &Key) -> Result<Vec<Key>> {
+        // Only here: a client that could give what stands for somebody would choose whose bucket it is charged on.
+        let is_shown = |value: &str| self.secrets().is_pseudonym(value);
+        let pairs = key.dimensions().map(|(name, value)| {
+            let personal = self.is_personal(name) && is_shown(value);
+            Ok((name, if personal { value.to_owned() } else { self.one_spelling(name, value)? }))
+        });
+        self.keys_but_for(&pairs.collect::<Result<Vec<_>>>()?, is_shown)
+    }
+
+    fn keys_but_for(&self, pairs: &[(&str, String)], is_shown: impl Fn(&str) -> bool) -> Result<Vec<Key>> {
+        let hides = |(name, value): &(&str, String)| self.is_personal(name) && !is_shown(value);
+        if !pairs.iter().any(hides) {
+            return Ok(vec![Key::new(pairs.iter().map(|(name, value)| (*name, value.as_str())))?]);
+        }
+        self.check_secrets()?;
+        let mut columns: Vec<Vec<Cow<'_, str>>> = Vec::with_capacity(pairs.len());
+        let secrets = self.secrets().ids().count();
+        for pair @ (name, value) in pairs {
+            columns.push(if hides(pair) {
+                self.secrets().pseudonyms(name, value).map(Cow::Owned).collect()
+            } else {
+                vec![Cow::Borrowed(value.as_str()); secrets]
+            });
+        }
+        let row = |i: usize| {
+            let values = columns.iter().map(|column| column.get(i).map_or("", |value| value));
+            Ok(Key::new(pairs.iter().map(|(name, _)| *name).zip(values))?)
+        };
+        (0..secrets).map(row).collect()
+    }
+
+    fn is_personal(&self, dimension: &str) -> bool {
+        self.identity().dimension(dimension).is_some_and(|dimension| dimension.personal)
+    }
+
+    /// Dimensions that hold personal values and that a limit is counted by, in order of first appearance.
+    fn personal_dimensions(&self) -> Vec<&str> {
+        let used = self.limits().iter().flat_map(|limit| &limit.key).flat_map(|part| part.alternatives());
+        let mut personal = Vec::new();
+        for name in used.filter(|name| self.is_personal(name)) {
+            if !personal.contains(&name) {
+                personal.push(name);
+            }
+        }
+        personal
+    }
+
+    /// Whether a limit is counted by personal values, which are kept as hashes under [`KeySecrets`] only.
+    #[must_use]
+    pub fn requires_secrets(&self) -> bool {
+        !self.personal_dimensions().is_empty()
+    }
+
+    /// Whether the policy can make keys; to be asked before anything is served.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSecrets`] if a limit is counted by personal values and there is no secret.
+    pub fn check_secrets(&self) -> Result<()> {
+        if self.requires_secrets() && self.secrets().is_empty() {
+            let dimensions = crate::suggest::quoted(self.personal_dimensions());
+            return Err(Error::NoSecrets { dimensions });
+        }
+        Ok(())
+    }
+
+    /// With the secrets that personal values are hashed under.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: KeySecrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// The secrets that personal values are hashed under.
+    #[must_use]
+    pub fn secrets(&self) -> &KeySecrets {
+        &self.secrets
+    }
+
+    /// With the secrets of `other`, unless it has its own: the text of a policy has none, so one that replaces another
+    /// goes on with them.
+    #[must_use]
+    pub fn or_secrets_of(self, other: &Self) -> Self {
+        if self.secrets.is_empty() { self.with_secrets(other.secrets.clone()) } else { self }
+    }
+}
