@@ -173,6 +173,17 @@ async fn an_entry_of_a_trusted_proxy_that_is_no_address_is_none_and_never_the_ne
     }
 }
 
+#[tokio::test]
+async fn an_entry_that_is_no_address_is_no_hop_to_step_over_either() {
+    for gateway in [Gateway::Rest, Gateway::Http, Gateway::Balancer] {
+        let event = gateway.event(EDGE, Some("6.6.6.6, unknown"));
+        assert_eq!(counted("trusted_hops = 2", &event).await, unproven(), "{gateway:?}");
+    }
+    let line = [("x-forwarded-for", "6.6.6.6, unknown")];
+    assert_eq!(served("trusted_hops = 2", Some("10.0.0.7"), &line).await, "missing");
+    assert_eq!(counted("trusted_hops = 1", &Gateway::Http.event("unknown", Some("6.6.6.6"))).await, unproven());
+}
+
 /// express-rate-limit#234, powertools-python#7288; express-rate-limit#667, meshmonitor#2001; open-artifacts#26.
 #[tokio::test]
 async fn ports_mapped_addresses_and_rotation_within_a_network_are_one_client() {
