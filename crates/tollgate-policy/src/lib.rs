@@ -31,7 +31,7 @@
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `network` | a client's address as it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
-//! | `rate` | `50/h` and `5/15min` |
+//! | `rate` | `50/h`, `5/15min` and `30min` |
 //! | `live` | the policy in force, replaceable while it is used |
 //! | `decode` | from the spanned TOML tree to a policy, with every mistake |
 //! | `syntax` | reading past lines that are not TOML |
@@ -147,6 +147,7 @@ pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
+pub use rate::{duration, rate_text};
 pub use route::{Exemption, Route, RouteCharge, RouteMatch};
 pub use tollgate_core::{Mode, StoreFailure};
 
