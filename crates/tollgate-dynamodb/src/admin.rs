@@ -102,7 +102,7 @@ pub async fn order<S: Store>(store: &S, item: &ItemKey, order: &Order) -> Result
     };
     let set = |found: &Item, now| {
         let in_force = found.hold.as_ref().and_then(|hold| hold.in_force(now));
-        let next = Some(order.after(in_force)).filter(|hold| !hold.is_empty());
+        let next = order.after(in_force).in_force(now);
         let overrides = next.as_ref().map_or(0, |hold| hold.overrides.len());
         if overrides > Hold::MOST_OVERRIDES {
             return Err(tollgate_core::Error::TooManyOverrides(overrides).into());
