@@ -177,12 +177,12 @@ pub struct Remembered {
 /// The table or an item's hold cannot be read, or [`Error::Held`].
 pub async fn remembered(store: &DynamoStore, key: &Key, exact: &[ItemKey]) -> Result<Remembered> {
     let mut all = Remembered::default();
-    let exact: Vec<_> = exact.iter().map(|item| (partition_key::of(item), item)).collect();
-    for (pk, item) in &exact {
+    for item in exact {
         if let Some(found) = store.attributes(item).await? {
-            all.items.push(Forgettable::of(pk, &item.key, &found, store.moment().now)?);
+            all.items.push(Forgettable::of(&partition_key::of(item), &item.key, &found, store.moment().now)?);
         }
     }
+    let exact: BTreeSet<_> = all.items.iter().map(|item| item.pk.clone()).collect();
     let wanted: BTreeSet<_> = key.dimensions().collect();
     let parts = wanted.iter().map(|(name, value)| Key::new([(*name, *value)]).map(|one| one.to_string()));
     let parts = parts.collect::<tollgate_core::Result<Vec<_>>>()?;
@@ -191,7 +191,7 @@ pub async fn remembered(store: &DynamoStore, key: &Key, exact: &[ItemKey]) -> Re
         let (page, next) = patiently(|| store.scan(&parts, start.clone())).await?;
         for found in &page {
             let pk = attributes::text(found, partition_key::ATTRIBUTE)?;
-            if exact.iter().any(|(known, _)| known == pk) {
+            if exact.contains(pk) {
                 continue;
             }
             // A `pk` that contains a dimension as text need not have it.

@@ -555,3 +555,57 @@ fn a_banned_caller_gets_429_with_a_wait_and_neither_limit_nor_figures() {
     let (status, head, _) = order();
     assert!(status == 201 && head.contains("ratelimit: \"orders\";r=48;"), "{status} {head}");
 }
+
+/// Status and body for each request that does not get an item.
+type Script = &'static [(u16, &'static str)];
+
+/// A table that answers by script.
+async fn scripted(script: Script) -> String {
+    use axum::http::{HeaderMap, StatusCode};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let next = std::sync::Arc::new(std::sync::Mutex::new(script.iter()));
+    let answer = move |headers: HeaderMap| async move {
+        let is_read = headers["x-amz-target"].to_str().unwrap().ends_with("GetItem");
+        let (status, body) = if is_read { (200, "{}") } else { *next.lock().unwrap().next().unwrap() };
+        (StatusCode::from_u16(status).unwrap(), [("content-type", "application/x-amz-json-1.0")], body)
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await });
+    url
+}
+
+const DENIED: (u16, &str) = (400, r#"{"__type":"x#AccessDeniedException","message":"no"}"#);
+const THROTTLED: (u16, &str) = (400, r#"{"__type":"x#ThrottlingException","message":"slower"}"#);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_done_before_a_failure_is_told_and_the_permission_that_lacks_is_named() {
+    let policy = policy();
+    let cases: [(&[&str], Script, &[&str]); 4] = [
+        (
+            &["ban", "user:alice"],
+            &[(200, r#"{"Attributes":{"pk":{"S":"1/key/user:alice"}}}"#), DENIED],
+            &["grant dynamodb:UpdateItem", "done before: 1/key/user:alice; not done: 1/own/logins/user:alice and"],
+        ),
+        (&["ban", "user:alice"], &[DENIED], &["grant dynamodb:UpdateItem on the table to this role\n"]),
+        // A page that is throttled is asked for again.
+        (&["forget", "user:alice"], &[THROTTLED, THROTTLED, DENIED], &["grant dynamodb:Scan"]),
+        (
+            &["forget", "user:alice"],
+            &[
+                (200, r#"{"Items":[{"pk":{"S":"1/key/user:alice"}}],"LastEvaluatedKey":{"pk":{"S":"x"}}}"#),
+                (200, r#"{"Items":[{"pk":{"S":"1/key/tenant:b,user:alice"}}]}"#),
+                (200, r#"{"Attributes":{"pk":{"S":"1/key/tenant:b,user:alice"}}}"#),
+                DENIED,
+            ],
+            &["grant dynamodb:DeleteItem", "done before: 1/key/tenant:b,user:alice; not done: 1/key/user:alice and"],
+        ),
+    ];
+    for (args, script, says) in cases {
+        let url = scripted(script).await;
+        let at = ["--endpoint-url", &url, "--policy", policy.path().to_str().unwrap()];
+        let output = tokio::task::block_in_place(|| run(&[args, &at].concat()));
+        let text = stderr(&output);
+        assert_eq!((output.status.code(), text.lines().count()), (Some(3), 1), "{args:?}: {text} {}", stdout(&output));
+        assert!(says.iter().all(|says| text.contains(says)), "{args:?}: {text}");
+    }
+}
