@@ -3,7 +3,8 @@
 
 use crate::dev::Dev;
 use crate::harness::{
-    Client, SECOND, TABLE, bucket, charge, costing, endpoint, json, key, one, raw, run, stderr, stdout,
+    Client, SECOND, TABLE, bucket, charge, costing, endpoint, json, key, one, raw, repository, run, stderr, stdout,
+    tollgate,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -470,6 +471,14 @@ async fn without_a_policy_the_shared_item_is_worked_on_and_the_rest_is_said_to_b
             assert!(note.contains("limits with an item of their own are left out"), "{note}");
             assert_eq!(json(&output)["key"], *user);
         }
+        // From the root of the repository, where the sample policy is found by itself.
+        let at = ["--endpoint-url", &url, "--table", TABLE];
+        let mut at_root = tollgate();
+        let output = at_root.current_dir(repository(".")).args(["inspect", &user]).args(at).output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+        let mut at_root = tollgate();
+        let output = at_root.current_dir(repository(".")).args(["ban", &user]).args(at).output().unwrap();
+        assert!(stderr(&output).contains("no limit of the policy is counted by `test`"), "{}", stderr(&output));
     });
 }
 
