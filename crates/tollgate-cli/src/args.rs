@@ -37,7 +37,15 @@ pub enum Command {
     /// Show what the table remembers of a key
     Inspect(KeyArgs),
     /// Fill a key's buckets
-    Reset(ResetArgs),
+    Reset(LimitArgs),
+    /// Give one key other figures on one limit, until some time
+    Override(OverrideArgs),
+    /// Deny a key every call, until some time
+    Ban(BanArgs),
+    /// Lift a key's ban and overrides, or its override of one limit
+    Allow(LimitArgs),
+    /// Erase a key: its items, and those of every key that has all of its dimensions
+    Forget(KeyArgs),
 }
 
 /// Which table, and where.
@@ -280,7 +288,8 @@ pub enum TableCommand {
 /// What an operator's command works on, and how it answers.
 #[derive(Debug, Clone, Args)]
 pub struct Operated {
-    /// Policy file, to check names against, and to read the values of a KEY by
+    /// Policy file, to check names against, and to read the values of a KEY by; commands on a key take infra/tollgate.toml
+    /// if it is there
     #[arg(long, value_name = "FILE", env = "TOLLGATE_POLICY")]
     pub policy: Option<PathBuf>,
     /// Table
@@ -291,10 +300,10 @@ pub struct Operated {
     pub json: Json,
 }
 
-/// `tollgate inspect`
+/// `tollgate inspect|forget`
 #[derive(Debug, Args)]
 pub struct KeyArgs {
-    /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped); with --policy a personal
+    /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped); with a policy a personal
     /// value is written as people write it
     pub key: String,
     /// On what
@@ -302,12 +311,43 @@ pub struct KeyArgs {
     pub on: Operated,
 }
 
-/// `tollgate reset`
+/// `tollgate reset|allow`
 #[derive(Debug, Args)]
-pub struct ResetArgs {
+pub struct LimitArgs {
     /// Only this limit
     #[arg(long)]
     pub limit: Option<String>,
+    /// Key
+    #[command(flatten)]
+    pub key: KeyArgs,
+}
+
+/// `tollgate override`
+#[derive(Debug, Args)]
+pub struct OverrideArgs {
+    /// Which limit
+    #[arg(long)]
+    pub limit: String,
+    /// Rate, as a policy writes it: 100/h, 5/15min
+    #[arg(long)]
+    pub rate: String,
+    /// Most tokens at once; the number of the rate if not given
+    #[arg(long)]
+    pub burst: Option<u64>,
+    /// For how long, 1 second to 10 years: 90s, 30min, 2h, 7day
+    #[arg(long = "for", value_name = "DURATION")]
+    pub duration: String,
+    /// Key
+    #[command(flatten)]
+    pub key: KeyArgs,
+}
+
+/// `tollgate ban`
+#[derive(Debug, Args)]
+pub struct BanArgs {
+    /// For how long, 1 second to 10 years: 90s, 30min, 2h, 7day
+    #[arg(long = "for", value_name = "DURATION", default_value = "24h")]
+    pub duration: String,
     /// Key
     #[command(flatten)]
     pub key: KeyArgs,

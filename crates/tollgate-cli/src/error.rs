@@ -32,6 +32,14 @@ pub enum CliError {
     /// The table gave no answer.
     #[error(transparent)]
     Store(#[from] tollgate_dynamodb::Error),
+    /// The table gave no answer after a part of the work was done.
+    #[error("{source}; {part}")]
+    Part {
+        /// What was done, and what was not.
+        part: String,
+        /// What went wrong then.
+        source: tollgate_dynamodb::Error,
+    },
     /// A port or a child process cannot be had.
     #[error("{0}")]
     System(String),
@@ -45,9 +53,11 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            // A request that DynamoDB refuses is one that was asked wrongly.
-            Self::Store(Store::Core(_) | Store::TableExists(_) | Store::Refused { .. }) => 1,
-            Self::Store(_) => 3,
+            Self::Store(error) | Self::Part { source: error, .. } => match error {
+                // A request that DynamoDB refuses is one that was asked wrongly.
+                Store::Core(_) | Store::TableExists(_) | Store::Refused { .. } | Store::Held { .. } => 1,
+                _ => 3,
+            },
             _ => 1,
         }
     }

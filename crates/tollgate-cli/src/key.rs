@@ -1,161 +1,114 @@
-//! `tollgate inspect|reset KEY`.
+//! What a command on a key works on: the keys that it means, and which items the policy keeps of them.
+//!
+//! Invariant: a limit that is named is one that the policy has and that the key can be counted by. Without a policy only the
+//! item that limits share is worked on, and standard error says so.
 
-use crate::args::{KeyArgs, ResetArgs};
+use crate::args::{KeyArgs, Operated};
 use crate::error::{CliError, Result};
+use crate::output::note;
 use crate::secrets::Tables;
-use crate::{open, output, secrets};
-use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::time::Duration;
-use tollgate::{Policy, Store};
-use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Bucket, ItemKey, Key, LimitName, Timestamp};
-use tollgate_dynamodb::admin::{self, Inspection};
-use tollgate_dynamodb::attributes;
+use crate::{open, secrets};
+use std::path::Path;
+use tollgate_core::{ItemKey, Key, LimitName};
+use tollgate_policy::Policy;
 
-#[derive(Serialize)]
-struct Inspected {
-    key: String,
-    pk: String,
-    now_ms: u64,
-    exists: bool,
-    limits: BTreeMap<String, Limit>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<u64>,
-    raw: BTreeMap<String, String>,
-    /// The same caller under secrets that are being retired.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    retiring: Vec<Inspected>,
-}
+/// Where the policy is looked for if none is named.
+const USUAL_POLICY: &str = "infra/tollgate.toml";
 
-/// A bucket, told in tokens and times as well as in ticks.
-#[derive(Serialize)]
-struct Limit {
-    remaining: u64,
-    burst: u64,
-    rate: String,
-    reset_ms: u64,
-    revision: u64,
-    plan: String,
-    tat: String,
-    busy_period: String,
-    refunded: String,
-}
-
-pub(crate) async fn inspect(args: KeyArgs) -> Result<()> {
-    let meant = Meant::by(&args).await?;
-    let store = open::target(&args.on.target).await?;
-    let mut inspected = view(&meant.key, admin::inspect(&store, &ItemKey::shared(meant.key.clone())).await?);
-    for key in &meant.retiring {
-        inspected.retiring.push(view(key, admin::inspect(&store, &ItemKey::shared(key.clone())).await?));
-    }
-    output::result(args.on.json, &inspected, || {
-        std::iter::once(&inspected).chain(&inspected.retiring).map(text).collect::<String>()
-    })
-}
-
-pub(crate) async fn reset(args: ResetArgs) -> Result<()> {
-    let meant = Meant::by(&args.key).await?;
-    let only = args.limit.as_deref().map(LimitName::new).transpose()?;
-    let is_declared = meant.declares(only.as_ref())?;
-    let store = open::target(&args.key.on.target).await?;
-    let key = &meant.key;
-    if let (Some(only), false) = (&only, is_declared) {
-        let known = store.read(&ItemKey::shared(key.clone()), &[]).await?.unwrap_or_default().buckets;
-        if !known.contains_key(only) {
-            let known: Vec<_> = known.keys().map(LimitName::as_str).collect();
-            let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
-            return Err(CliError::Input(format!("{key} has no state of limit {only}; the table remembers: {known}")));
-        }
-    }
-    let mut limits = BTreeSet::new();
-    for key in std::iter::once(key).chain(&meant.retiring) {
-        limits.extend(admin::reset(&store, &ItemKey::shared(key.clone()), only.as_ref()).await?);
-    }
-    let names: Vec<_> = limits.iter().map(LimitName::as_str).collect();
-    let value = serde_json::json!({ "key": key.to_string(), "reset": names });
-    output::result(args.key.on.json, &value, || match names.as_slice() {
-        [] => format!("{key}: nothing to reset, every bucket is full"),
-        names => format!("{key}: filled {}", names.join(", ")),
-    })
-}
-
-/// What a KEY on the command line means.
-struct Meant {
-    policy: Option<Policy>,
-    key: Key,
+/// A caller, and what is known of its limits.
+pub(crate) struct Subject {
+    pub(crate) key: Key,
     /// The same caller under secrets that are being retired.
     retiring: Vec<Key>,
+    policy: Option<Policy>,
 }
 
-impl Meant {
-    /// With a policy, values are in any spelling, and personal ones as people write them or as a key shows them; without,
-    /// the key is the one that is written.
-    async fn by(args: &KeyArgs) -> Result<Self> {
+impl Subject {
+    /// What the command line names. With a policy, values are in any spelling, and personal ones as people write them or as
+    /// a key shows them; without, the key is the one that is written.
+    pub(crate) async fn of(args: &KeyArgs) -> Result<Self> {
+        let policy = policy(&args.on)?;
         let key: Key = args.key.parse()?;
-        let Some(path) = &args.on.policy else { return Ok(Self { policy: None, key, retiring: Vec::new() }) };
-        let tables = if open::is_here(&args.on.target) { Tables::Here } else { Tables::Elsewhere };
-        let policy = secrets::attach(open::policy(path)?, tables).await?;
-        let mut keys = policy.keys_of_operator(&key).map_err(|e| CliError::Input(e.to_string()))?.into_iter();
+        let Some(mut policy) = policy else { return Ok(Self { key, retiring: Vec::new(), policy: None }) };
+        if policy.hashes_some_of(&key) {
+            let tables = if open::is_here(&args.on.target) { Tables::Here } else { Tables::Elsewhere };
+            policy = secrets::attach(policy, tables).await?;
+        }
+        let mut keys = policy.keys_of_operator(&key).map_err(input)?.into_iter();
         let key = keys.next().unwrap_or(key);
-        Ok(Self { policy: Some(policy), key, retiring: keys.collect() })
+        Ok(Self { key, retiring: keys.collect(), policy: Some(policy) })
     }
 
-    /// Whether the policy, if one is given, declares the limit; it is an error if it declares others only.
-    fn declares(&self, limit: Option<&LimitName>) -> Result<bool> {
-        let (Some(policy), Some(limit)) = (&self.policy, limit) else { return Ok(false) };
-        policy.limit(limit.as_str()).map_err(|e| CliError::Input(e.to_string()))?;
-        Ok(true)
+    /// Whether there is a policy that names can be checked against.
+    pub(crate) fn has_policy(&self) -> bool {
+        self.policy.is_some()
+    }
+
+    /// That somebody asks for the key.
+    pub(crate) fn is_counted(&self) -> Result<()> {
+        self.policy.as_ref().map_or(Ok(()), |policy| policy.counts_by(&self.key).map_err(input))
+    }
+
+    /// All keys of the caller, the one that counts first.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.key).chain(&self.retiring)
+    }
+
+    /// The items of all its keys, the shared one of the first key first.
+    pub(crate) fn items(&self) -> Vec<ItemKey> {
+        self.keys().flat_map(|key| self.items_of(key)).collect()
+    }
+
+    /// The items of one of its keys, the shared one first.
+    pub(crate) fn items_of(&self, key: &Key) -> Vec<ItemKey> {
+        self.policy.as_ref().map_or_else(|| vec![ItemKey::shared(key.clone())], |policy| policy.items(key))
+    }
+
+    /// The item that all limits share which have none of their own.
+    pub(crate) fn shared(&self) -> ItemKey {
+        ItemKey::shared(self.key.clone())
+    }
+
+    /// The limit of that name, with the items that keep it.
+    pub(crate) fn limit(&self, name: &str) -> Result<(LimitName, Vec<ItemKey>)> {
+        let Some(policy) = &self.policy else { return Ok((LimitName::new(name)?, vec![self.shared()])) };
+        let limit = policy.limit_on(name, &self.key).map_err(input)?;
+        Ok((limit.name().clone(), self.keys().map(|key| limit.item(key.clone())).collect()))
+    }
+
+    /// The limit that is named, if one is, and the items that are to be worked on.
+    pub(crate) fn scope(&self, limit: Option<&str>) -> Result<(Option<LimitName>, Vec<ItemKey>)> {
+        let Some(limit) = limit else { return Ok((None, self.items())) };
+        let (limit, items) = self.limit(limit)?;
+        Ok((Some(limit), items))
+    }
+
+    /// Says on standard error what was not worked on, for want of a policy.
+    pub(crate) fn say_what_is_missing(&self) {
+        if !self.has_policy() {
+            note(format!(
+                "note: no --policy is given and {USUAL_POLICY} is not here: limits with an item of their own are left out"
+            ));
+        }
     }
 }
 
-fn view(key: &Key, inspection: Inspection) -> Inspected {
-    let now = inspection.now;
-    let item = inspection.item.as_ref();
-    let buckets = item.into_iter().flat_map(|item| &item.buckets);
-    Inspected {
-        key: key.to_string(),
-        pk: tollgate_dynamodb::partition_key::of(&ItemKey::shared(key.clone())),
-        now_ms: now.as_millis(),
-        exists: item.is_some(),
-        limits: buckets.map(|(limit, bucket)| (limit.to_string(), told(bucket, now))).collect(),
-        expires_at: item.and_then(|item| item.expires_at),
-        raw: item.and(inspection.raw.as_ref()).map(attributes::plain).unwrap_or_default(),
-        retiring: Vec::new(),
-    }
+fn policy(on: &Operated) -> Result<Option<Policy>> {
+    let usual = Path::new(USUAL_POLICY);
+    let path = on.policy.as_deref().or_else(|| usual.exists().then_some(usual));
+    path.map(open::policy).transpose()
 }
 
-fn told(bucket: &Bucket, now: Timestamp) -> Limit {
-    let figures = &bucket.terms.bucket;
-    Limit {
-        remaining: figures.remaining(Some(bucket.tat), now),
-        burst: figures.burst(),
-        rate: format!("{} per {:?}", figures.n(), Duration::from_nanos(figures.period())),
-        reset_ms: millis_rounded_up(figures.reset_after(Some(bucket.tat), now)),
-        revision: bucket.terms.revision,
-        plan: bucket.terms.plan.to_string(),
-        tat: bucket.tat.to_string(),
-        busy_period: bucket.busy_period.to_string(),
-        refunded: bucket.refunded().to_string(),
-    }
+/// What was given does not fit the policy.
+pub(crate) fn input(error: tollgate_policy::Error) -> CliError {
+    CliError::Input(error.to_string())
 }
 
-fn text(inspected: &Inspected) -> String {
-    let mut text = format!("{}  ({})  told to within a second\n", inspected.key, inspected.pk);
-    if !inspected.exists {
-        text.push_str("  nothing remembered: every bucket is full\n");
+/// `failed` happened on the item `at`, after `done`: whoever works on several items must know which.
+pub(crate) fn after(done: &[String], at: &str, failed: tollgate_dynamodb::Error) -> CliError {
+    if done.is_empty() {
+        return CliError::Store(failed);
     }
-    for (name, limit) in &inspected.limits {
-        let Limit { remaining, burst, rate, reset_ms, revision, plan, .. } = limit;
-        let plan = if plan.is_empty() { String::new() } else { format!(", plan {plan}") };
-        let _ = writeln!(
-            text,
-            "  {name:<24} {remaining} of {burst} left, {rate}, full in {reset_ms} ms (revision {revision}{plan})"
-        );
-    }
-    for (name, value) in &inspected.raw {
-        let _ = writeln!(text, "    {name:<28} {value}");
-    }
-    text
+    let part = format!("done before: {}; not done: {at} and what follows; run the command again", done.join(", "));
+    CliError::Part { part, source: failed }
 }

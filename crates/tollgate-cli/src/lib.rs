@@ -9,12 +9,16 @@ pub mod dev;
 pub mod embedded;
 pub mod error;
 mod explain;
+mod forget;
+mod hold;
+mod inspect;
 mod key;
 mod open;
 mod output;
 mod policy;
 pub mod race;
 mod replay;
+mod reset;
 pub mod runtime_api;
 mod secrets;
 mod table;
@@ -57,8 +61,12 @@ fn run(cli: Cli) -> Result<()> {
             Command::Policy(args) => policy::run(&args),
             Command::Explain(args) => explain::run(&args).await,
             Command::Table(args) => table::run(args).await,
-            Command::Inspect(args) => key::inspect(args).await,
-            Command::Reset(args) => key::reset(args).await,
+            Command::Inspect(args) => inspect::run(&args).await,
+            Command::Reset(args) => reset::run(&args).await,
+            Command::Override(args) => hold::set_override(&args).await,
+            Command::Ban(args) => hold::ban(&args).await,
+            Command::Allow(args) => hold::allow(&args).await,
+            Command::Forget(args) => forget::run(&args).await,
         }
     })
 }

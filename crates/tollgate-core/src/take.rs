@@ -260,7 +260,6 @@ impl Take {
 
     /// A write whose refusal would confirm a guessed denial, and whose success would be a fair charge.
     fn probe(&mut self, last_seen: Option<&Item>, moment: Moment) -> Step {
-        self.charging = true;
         // Under the ban that was seen a charge would not be fair: the probe is for the case that it was lifted.
         let unheld = last_seen.filter(|item| item.hold.as_ref().is_some_and(|h| h.banned_until.is_some()));
         let unheld = unheld.map(|item| Item { hold: None, ..item.clone() });
@@ -275,12 +274,15 @@ impl Take {
             let (limit, terms) = (v.charge.limit.clone(), v.terms.clone());
             if leaves_out && only_reports(v) && !has_room(v) {
                 left_out.push(limit);
+            } else if v.verdict(moment.now) == Some(Verdict::NeverFits) {
+                // A bucket that is not there would be charged beyond its burst.
+                return Step::Read;
             } else {
                 writes.push(LimitWrite::new_or_busy(limit, terms, v.charge.cost, moment.now, self.id));
             }
         }
         let write = self.write(&views, writes, guess);
-        self.left_out = left_out;
+        (self.charging, self.left_out) = (true, left_out);
         Step::Write(write)
     }
 

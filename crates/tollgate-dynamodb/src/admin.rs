@@ -1,14 +1,20 @@
 //! What an operator does to the item of a key: look at it, give its tokens back, set or lift a hold, forget it.
 //!
-//! Invariant: everything but forgetting is a conditional write on the item exactly as seen, so it never undoes what it did
-//! not see, and it never deletes the item: that would forgive whatever else the item remembers.
+//! Invariants: everything but forgetting is a conditional write on the item exactly as seen, so it never undoes what it did
+//! not see, and it never deletes the item: that would forgive whatever else the item remembers. Forgetting deletes, and
+//! never an item with a hold in force: erasing a person must not lift a ban.
 
 use crate::attributes::{self, Attributes};
 use crate::error::{Error, Result};
-use crate::store::{DynamoStore, Store, Written};
-use std::collections::BTreeMap;
+use crate::partition_key;
+use crate::store::{Deleted, DynamoStore, Store, Written};
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::time::Duration;
+use tokio::time::sleep;
 use tollgate_core::{
-    Bucket, BusyPeriod, Hold, Item, ItemKey, LimitName, LimitWrite, Override, Timestamp, TokenBucket, Write,
+    Bucket, BusyPeriod, Hold, Item, ItemKey, Key, LimitName, LimitWrite, Override, Timestamp, TokenBucket, Write,
 };
 
 /// Writes of a change that others overtake before it is given up.
@@ -96,7 +102,7 @@ pub async fn order<S: Store>(store: &S, item: &ItemKey, order: &Order) -> Result
     };
     let set = |found: &Item, now| {
         let in_force = found.hold.as_ref().and_then(|hold| hold.in_force(now));
-        let next = Some(order.after(in_force)).filter(|hold| !hold.is_empty());
+        let next = order.after(in_force).in_force(now);
         let overrides = next.as_ref().map_or(0, |hold| hold.overrides.len());
         if overrides > Hold::MOST_OVERRIDES {
             return Err(tollgate_core::Error::TooManyOverrides(overrides).into());
@@ -125,6 +131,116 @@ async fn change<S: Store, T>(
         }
     }
     Err(Error::Contended(MOST_WRITES))
+}
+
+/// An item that is to be forgotten.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forgettable {
+    pk: String,
+    key: Key,
+    /// The attribute `hold`, whatever it is: what lies in it must have ended.
+    hold: Option<AttributeValue>,
+}
+
+impl Forgettable {
+    /// Its partition key.
+    #[must_use]
+    pub fn pk(&self) -> &str {
+        &self.pk
+    }
+
+    fn of(pk: &str, key: &Key, found: &Attributes, now: Timestamp) -> Result<Self> {
+        if attributes::hold(found)?.is_some_and(|hold| hold.in_force(now).is_some()) {
+            return Err(Error::Held { key: key.to_string() });
+        }
+        Ok(Self { pk: pk.to_owned(), key: key.clone(), hold: found.get(attributes::HOLD).cloned() })
+    }
+}
+
+/// What the table remembers of somebody.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Remembered {
+    /// The items, by `pk`.
+    pub items: Vec<Forgettable>,
+    /// Items whose key is a digest, which does not tell whether it is theirs.
+    pub digests: u64,
+    /// When the last of those has expired, epoch seconds.
+    pub digests_expire_at: Option<u64>,
+}
+
+/// Finds what is to be forgotten of `key`: the items `exact`, and of every key that has all of its dimensions. Reads the
+/// whole table.
+///
+/// # Errors
+///
+/// The table or an item's hold cannot be read, or [`Error::Held`].
+pub async fn remembered(store: &DynamoStore, key: &Key, exact: &[ItemKey]) -> Result<Remembered> {
+    let mut all = Remembered::default();
+    for item in exact {
+        if let Some(found) = store.attributes(item).await? {
+            all.items.push(Forgettable::of(&partition_key::of(item), &item.key, &found, store.moment().now)?);
+        }
+    }
+    let exact: BTreeSet<_> = all.items.iter().map(|item| item.pk.clone()).collect();
+    let wanted: BTreeSet<_> = key.dimensions().collect();
+    let parts = wanted.iter().map(|(name, value)| Key::new([(*name, *value)]).map(|one| one.to_string()));
+    let parts = parts.collect::<tollgate_core::Result<Vec<_>>>()?;
+    let mut start = None;
+    loop {
+        let (page, next) = patiently(|| store.scan(&parts, start.clone())).await?;
+        for found in &page {
+            let pk = attributes::text(found, partition_key::ATTRIBUTE)?;
+            if exact.contains(pk) {
+                continue;
+            }
+            // A `pk` that contains a dimension as text need not have it.
+            let has_all = |item: &ItemKey| wanted.is_subset(&item.key.dimensions().collect());
+            if let Some(item) = partition_key::parse(pk).filter(has_all) {
+                all.items.push(Forgettable::of(pk, &item.key, found, store.moment().now)?);
+            } else if pk.starts_with(partition_key::DIGEST) {
+                all.digests += 1;
+                // A stranger's item that cannot be read is no reason to remember somebody.
+                all.digests_expire_at = all.digests_expire_at.max(attributes::expires_at(found).unwrap_or_default());
+            }
+        }
+        start = next;
+        if start.is_none() {
+            break;
+        }
+    }
+    all.items.sort_by(|a, b| a.pk.cmp(&b.pk));
+    Ok(all)
+}
+
+/// Deletes an item, and says whether it was still there. What is owed on it is forgiven.
+///
+/// # Errors
+///
+/// The table cannot be written, [`Error::Held`] if a hold has been set since, or the hold changed eight times in a row.
+pub async fn forget(store: &DynamoStore, item: Forgettable) -> Result<bool> {
+    let mut item = item;
+    for _ in 0..MOST_WRITES {
+        match patiently(|| store.delete(&item.pk, item.hold.as_ref())).await? {
+            Deleted::Gone { existed } => return Ok(existed),
+            Deleted::Refused(found) => item = Forgettable::of(&item.pk, &item.key, &found, store.moment().now)?,
+        }
+    }
+    Err(Error::Contended(MOST_WRITES))
+}
+
+/// Asks again what the table has said that it has not done: a scan reads the whole table, and must not end for a page that
+/// was throttled.
+async fn patiently<T, F: Future<Output = Result<T>>>(request: impl Fn() -> F) -> Result<T> {
+    let mut pause = Duration::from_millis(50);
+    for _ in 1..MOST_WRITES {
+        match request().await {
+            Err(error) if error.may_be_retried() => sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await,
+            answer => return answer,
+        }
+        pause *= 2;
+    }
+    request().await
 }
 
 fn fill(limit: &LimitName, seen: &Bucket, now: Timestamp) -> LimitWrite {

@@ -6,7 +6,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
-use tollgate_core::{Bucket, Error, Item, LimitName, Result, Terms, Ticks};
+use tollgate_core::{Bucket, Error, Hold, Item, LimitName, Result, Terms, Ticks};
 
 /// The item's horizon, seconds.
 pub const HORIZON: &str = "h";
@@ -46,11 +46,10 @@ pub(crate) fn number(n: impl ToString) -> AttributeValue {
 ///
 /// [`Error::Stored`] if an attribute of one of `required` or of the item is malformed.
 pub fn to_item(attributes: &Attributes, required: &[&LimitName]) -> Result<Item> {
-    let hold = attributes.get(HOLD).map(|_| text(attributes, HOLD)).transpose()?;
     let mut item = Item {
-        hold: hold.map(str::parse).transpose()?,
+        hold: hold(attributes)?,
         horizon: optional(attributes, HORIZON)?,
-        expires_at: optional(attributes, EXPIRES_AT)?,
+        expires_at: expires_at(attributes)?,
         ..Item::default()
     };
     for limit in limits(attributes) {
@@ -61,6 +60,24 @@ pub fn to_item(attributes: &Attributes, required: &[&LimitName]) -> Result<Item>
         }
     }
     Ok(item)
+}
+
+/// The hold of an item.
+///
+/// # Errors
+///
+/// [`Error::Stored`].
+pub(crate) fn hold(attributes: &Attributes) -> Result<Option<Hold>> {
+    attributes.get(HOLD).map(|_| text(attributes, HOLD)?.parse()).transpose()
+}
+
+/// When an item may be deleted, epoch seconds.
+///
+/// # Errors
+///
+/// [`Error::Stored`].
+pub(crate) fn expires_at(attributes: &Attributes) -> Result<Option<u64>> {
+    optional(attributes, EXPIRES_AT)
 }
 
 /// The limits that an item has state of.
@@ -92,7 +109,7 @@ fn stored(name: &str, found: impl std::fmt::Debug) -> Error {
     Error::Stored { attribute: name.to_owned(), found: format!("{found:?}") }
 }
 
-fn text<'a>(attributes: &'a Attributes, name: &str) -> Result<&'a str> {
+pub(crate) fn text<'a>(attributes: &'a Attributes, name: &str) -> Result<&'a str> {
     let value = attributes.get(name);
     value.and_then(|v| v.as_s().ok()).map(String::as_str).ok_or_else(|| stored(name, value))
 }

@@ -95,6 +95,12 @@ pub enum Error {
         /// What went wrong then.
         cause: Box<Error>,
     },
+    /// Something that an operator has set is in force, and what was asked for would lift it unsaid.
+    #[error("a ban or override of {key} is in force; lift it first with `tollgate allow {key}`")]
+    Held {
+        /// The key, as the command line takes it.
+        key: String,
+    },
     /// Other writers changed the item each time between two writes of this decision.
     #[error("gave up after {0} writes to one contended key; nothing was charged")]
     Contended(u32),
@@ -131,6 +137,7 @@ impl Error {
             Self::TableExists(_)
             | Self::Incomplete { .. }
             | Self::Refused { .. }
+            | Self::Held { .. }
             | Self::Contended(_)
             | Self::Core(_) => false,
         }
@@ -184,7 +191,7 @@ where
 /// Only a write can have been applied.
 fn unanswered(cause: String, context: Context<'_>) -> Error {
     match context.action {
-        "dynamodb:UpdateItem" => Error::Ambiguous(cause),
+        "dynamodb:UpdateItem" | "dynamodb:DeleteItem" => Error::Ambiguous(cause),
         _ => Error::NoAnswer { endpoint: context.endpoint.to_owned(), cause },
     }
 }

@@ -7,13 +7,30 @@
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use tollgate_core::ItemKey;
+use tollgate_core::{ItemKey, LimitName};
 
 /// The name of the partition key attribute.
 pub const ATTRIBUTE: &str = "pk";
 
 /// Longest `pk` that is stored as it is, in bytes of UTF-8.
 pub const LONGEST_PLAIN: usize = 256;
+
+/// What the `pk` of an item with a longer key starts with.
+pub const DIGEST: &str = "1/sha/";
+
+/// The item that a `pk` is of; `None` if it is a digest, or nothing that [`of`] writes.
+#[must_use]
+pub fn parse(pk: &str) -> Option<ItemKey> {
+    let item = match pk.strip_prefix("1/")?.split_once('/')? {
+        ("key", key) => ItemKey::shared(key.parse().ok()?),
+        ("own", rest) => {
+            let (limit, key) = rest.split_once('/')?;
+            ItemKey::own(key.parse().ok()?, LimitName::new(limit).ok()?)
+        }
+        _ => return None,
+    };
+    (of(&item) == pk).then_some(item)
+}
 
 /// The `pk` of an item.
 #[must_use]
@@ -26,10 +43,32 @@ pub fn of(item: &ItemKey) -> String {
     if canonical.len() <= LONGEST_PLAIN {
         return format!("1/{canonical}");
     }
-    let mut pk = String::from("1/sha/");
+    let mut pk = String::from(DIGEST);
     for byte in Sha256::digest(canonical.as_bytes()) {
         // Writing to a String cannot fail.
         let _ = write!(pk, "{byte:02x}");
     }
     pk
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{DIGEST, of, parse};
+    use tollgate_core::{ItemKey, Key, LimitName};
+
+    #[test]
+    fn a_pk_is_read_back_unless_it_is_a_digest_or_not_ours() {
+        let key = Key::new([("user", "a/b:c,d%"), ("tenant", "1/own/x/y")]).unwrap();
+        let orders = LimitName::new("orders").unwrap();
+        for item in [ItemKey::shared(key.clone()), ItemKey::own(key, orders)] {
+            assert_eq!(parse(&of(&item)), Some(item));
+        }
+        let long = ItemKey::shared(Key::new([("user", "x".repeat(300))]).unwrap());
+        assert!(of(&long).starts_with(DIGEST));
+        let others = ["1/warm-up", "2/key/user:a", "1/key/user", "1/key/b:x,a:y", "1/key/a:%3a", "1/own/user:a", ""];
+        for pk in others.into_iter().chain([&*of(&long)]) {
+            assert_eq!(parse(pk), None, "{pk}");
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! The store that the limiter drives: read an item, or write one or several if conditions hold; nothing else.
+//! The store that the limiter drives: read an item, or write one or several if conditions hold. [`DynamoStore`] can also
+//! scan and delete, for [`admin`](crate::admin) alone.
 //!
 //! Invariant: a write, and a transaction of writes, is one request, and is never sent twice by this layer. Its failure says whether it may have been
 //! applied ([`Error::fate`]).
@@ -12,6 +13,7 @@ use crate::meter::{Event, Meter};
 use crate::partition_key;
 use crate::wire::Wire;
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
@@ -39,6 +41,18 @@ pub enum Transacted {
     Applied,
     /// Nothing was written. For each write, in order: what was found, if its own condition did not hold.
     Refused(Vec<Option<Option<Item>>>),
+}
+
+/// What became of a delete whose answer arrived.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Deleted {
+    /// Its condition held: the item is gone, or was not there.
+    Gone {
+        /// Whether there was one.
+        existed: bool,
+    },
+    /// It has another hold and was left alone; this is what was found.
+    Refused(Attributes),
 }
 
 /// One table, or something with the same semantics.
@@ -107,6 +121,66 @@ impl DynamoStore {
     /// Whatever keeps the table from being read.
     pub async fn attributes(&self, item: &ItemKey) -> Result<Option<Attributes>> {
         self.get(&partition_key::of(item)).await
+    }
+
+    /// A page of the whole table, strongly consistent: `pk`, hold and expiry of the items whose `pk` contains all of `parts`
+    /// or is a digest; and where the next page starts.
+    pub(crate) async fn scan(
+        &self,
+        parts: &[String],
+        start: Option<Attributes>,
+    ) -> Result<(Vec<Attributes>, Option<Attributes>)> {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let contains: Vec<_> = (0..parts.len()).map(|i| format!("contains(#pk, :p{i})")).collect();
+        let mut request = self
+            .client
+            .scan()
+            .table_name(&self.table)
+            .consistent_read(true)
+            .projection_expression("#pk, #hold, #x")
+            .filter_expression(format!("begins_with(#pk, :digest) OR ({})", contains.join(" AND ")))
+            .expression_attribute_names("#pk", partition_key::ATTRIBUTE)
+            .expression_attribute_names("#hold", attributes::HOLD)
+            .expression_attribute_names("#x", attributes::EXPIRES_AT)
+            .expression_attribute_values(":digest", text(partition_key::DIGEST))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total)
+            .set_exclusive_start_key(start);
+        for (i, part) in parts.iter().enumerate() {
+            request = request.expression_attribute_values(format!(":p{i}"), text(part));
+        }
+        let output = request.send().await.map_err(|e| error::classify(&e, self.context("dynamodb:Scan")))?;
+        self.meter.record(Event::ReadUnits(units(output.consumed_capacity())));
+        Ok((output.items.unwrap_or_default(), output.last_evaluated_key))
+    }
+
+    /// Deletes an item if its hold is still `hold`.
+    pub(crate) async fn delete(&self, pk: &str, hold: Option<&AttributeValue>) -> Result<Deleted> {
+        let request = self.client.delete_item().table_name(&self.table);
+        let request = request
+            .key(partition_key::ATTRIBUTE, AttributeValue::S(pk.to_owned()))
+            .expression_attribute_names("#hold", attributes::HOLD)
+            .return_values(ReturnValue::AllOld)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let request = match hold {
+            None => request.condition_expression("attribute_not_exists(#hold)"),
+            Some(hold) => {
+                request.condition_expression("#hold = :hold").expression_attribute_values(":hold", hold.clone())
+            }
+        };
+        match request.send().await {
+            Ok(output) => {
+                self.meter.record(Event::WriteUnits(units(output.consumed_capacity())));
+                Ok(Deleted::Gone { existed: output.attributes.is_some() })
+            }
+            Err(failed) => match failed.as_service_error() {
+                Some(DeleteItemError::ConditionalCheckFailedException(refused)) => {
+                    self.meter.record(Event::WriteUnits(attributes::write_units(refused.item.as_ref())));
+                    Ok(Deleted::Refused(refused.item.clone().unwrap_or_default()))
+                }
+                _ => Err(error::classify(&failed, self.context("dynamodb:DeleteItem"))),
+            },
+        }
     }
 
     /// The table's name.

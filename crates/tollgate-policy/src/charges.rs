@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::limit::{KeyPart, Limit};
 use crate::policy::Policy;
 use crate::route::{Route, RouteCharge};
+use crate::suggest;
 use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, StoreFailure};
 
 /// A cost on a limit, with the dimensions of its key given by the caller.
@@ -175,9 +176,48 @@ impl Policy {
     /// The items that the policy's limits can keep of `key`: the shared one, and those that limits have for themselves.
     #[must_use]
     pub fn items(&self, key: &Key) -> Vec<ItemKey> {
-        let own = self.limits().iter().filter(|limit| limit.has_own_item() && can_be(limit, key));
+        let own = self.limits_on(key).filter(|limit| limit.has_own_item());
         let own = own.map(|limit| limit.item(key.clone()));
         std::iter::once(ItemKey::shared(key.clone())).chain(own).collect()
+    }
+
+    /// The limit `name`, which must be one that `key` can be counted by.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownLimit`] or [`Error::OtherKey`].
+    pub fn limit_on(&self, name: &str, key: &Key) -> Result<&Limit> {
+        let limit = self.limit(name)?;
+        if can_be(limit, key) {
+            return Ok(limit);
+        }
+        let names: Vec<_> = self.limits_on(key).map(|limit| limit.name.as_str()).collect();
+        let help = match (suggest::nearest(name, names.iter().copied()), names.as_slice()) {
+            (Some(name), _) => format!("did you mean `{name}`?"),
+            (None, []) => "no limit of the policy has such a key".to_owned(),
+            (None, names) => format!("limits of such a key: {}", suggest::quoted(names.iter().copied())),
+        };
+        Err(Error::OtherKey { limit: name.to_owned(), dimensions: dimensions(key), wants: limit.wants(), help })
+    }
+
+    /// That some limit of the policy can be counted by `key`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NobodysKey`].
+    pub fn counts_by(&self, key: &Key) -> Result<()> {
+        if self.limits_on(key).next().is_some() {
+            return Ok(());
+        }
+        let mut wants: Vec<_> = self.limits().iter().map(|limit| format!("`{}`", limit.wants())).collect();
+        wants.sort();
+        wants.dedup();
+        Err(Error::NobodysKey { dimensions: dimensions(key), wants: wants.join(", ") })
+    }
+
+    /// The limits that `key` can be counted by.
+    fn limits_on<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = &'a Limit> {
+        self.limits().iter().filter(|limit| can_be(limit, key))
     }
 
     /// The limits that keep their state in `item`.
@@ -202,6 +242,12 @@ fn can_be(limit: &Limit, key: &Key) -> bool {
     } else {
         limit.can_resolve_to(dimensions.iter().copied())
     }
+}
+
+/// The names of a key's dimensions, for texts: values can be personal.
+fn dimensions(key: &Key) -> String {
+    let names: Vec<_> = key.dimensions().map(|(name, _)| format!("`{name}`")).collect();
+    names.join(" and ")
 }
 
 /// Charges by item, in order of first appearance.

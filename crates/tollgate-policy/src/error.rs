@@ -34,6 +34,34 @@ pub enum Error {
         /// The nearest limit, or all of them.
         help: String,
     },
+    /// A limit that is never counted by such a key.
+    #[error("limit {limit:?} is not counted by {dimensions}; its key is: {wants}; {help}")]
+    OtherKey {
+        /// The limit.
+        limit: String,
+        /// The dimensions of the key.
+        dimensions: String,
+        /// What the limit's key wants.
+        wants: String,
+        /// The limits that are counted by such a key.
+        help: String,
+    },
+    /// No limit is ever counted by such a key.
+    #[error("no limit of the policy is counted by {dimensions}; keys of its limits: {wants}")]
+    NobodysKey {
+        /// The dimensions of the key.
+        dimensions: String,
+        /// The keys that limits have.
+        wants: String,
+    },
+    /// Text that is no rate or duration.
+    #[error("{message}; {help}")]
+    Notation {
+        /// What is wrong.
+        message: String,
+        /// What to write.
+        help: String,
+    },
     /// A plan that the policy does not have.
     #[error("unknown plan {plan:?}: {help}")]
     UnknownPlan {

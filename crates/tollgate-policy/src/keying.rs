@@ -64,6 +64,12 @@ impl Policy {
         (0..secrets).map(row).collect()
     }
 
+    /// Whether the key has values that are kept as hashes only, so that [`Self::keys_of_operator`] needs secrets.
+    #[must_use]
+    pub fn hashes_some_of(&self, key: &Key) -> bool {
+        key.dimensions().any(|(name, value)| self.is_personal(name) && !self.secrets().is_pseudonym(value))
+    }
+
     fn is_personal(&self, dimension: &str) -> bool {
         self.identity().dimension(dimension).is_some_and(|dimension| dimension.personal)
     }

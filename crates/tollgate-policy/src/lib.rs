@@ -34,7 +34,7 @@
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
-//! | `rate` | `50/h` and `5/15min` |
+//! | `rate` | `50/h`, `5/15min` and `30min` |
 //! | `live` | the policy in force, replaceable while it is used |
 //! | `decode` | from the spanned TOML tree to a policy, with every mistake |
 //! | `syntax` | reading past lines that are not TOML |
@@ -170,6 +170,7 @@ pub use network::Network;
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};
+pub use rate::{duration, rate_text};
 pub use route::{Exemption, Route, RouteCharge, RouteMatch};
 pub use tollgate_core::{Mode, StoreFailure};
 

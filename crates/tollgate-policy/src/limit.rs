@@ -1,7 +1,11 @@
 //! A limit: who is counted, by which figures, and what a denied caller is told. Invariant: all figures are within the
 //! bounds of [`TokenBucket`], and each dimension occurs once in a key, so that a set of dimensions resolves one way only.
 
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::message::Messages;
+use crate::rate::{self, Rate};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -45,6 +49,16 @@ pub struct Figures {
 impl Figures {
     pub(crate) fn new(rate: &str, n: u64, period_ns: u64, burst: u64) -> tollgate_core::Result<Self> {
         Ok(Self { rate: rate.to_owned(), n, period_ns, bucket: TokenBucket::new(n, period_ns, burst)? })
+    }
+
+    /// The figures that a policy writes as `rate` and `burst`; without a burst it is the number of the rate.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Notation`], or [`Error::Core`] for figures out of range.
+    pub fn parse(rate: &str, burst: Option<u64>) -> Result<Self> {
+        let Rate { n, period_ns } = rate::parse(rate)?;
+        Ok(Self::new(rate, n, period_ns, burst.unwrap_or(n))?)
     }
 
     /// The rate as the policy writes it, like `50/h`.

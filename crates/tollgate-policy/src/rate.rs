@@ -1,5 +1,9 @@
-//! Rates as people write them, `50/h` or `5/15min`. Invariant: what is accepted is whole numbers only, and what is
-//! refused comes with a right example.
+//! Rates and durations as people write them, `50/h`, `5/15min` and `30min`. Invariant: what is accepted is whole numbers
+//! only, what is refused comes with a right example, and what is written here can be read here.
+
+use crate::error::{Error, Result as PolicyResult};
+use std::time::Duration;
+use tollgate_core::TokenBucket;
 
 /// What is wrong with a value and what to write instead; the caller knows where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,6 +12,12 @@ pub(crate) struct Problem {
     pub(crate) message: String,
     /// What to write.
     pub(crate) help: String,
+}
+
+impl From<Problem> for Error {
+    fn from(Problem { message, help }: Problem) -> Self {
+        Self::Notation { message, help }
+    }
 }
 
 impl Problem {
@@ -40,15 +50,17 @@ const UNITS: [(&str, u64); 9] = [
 
 const EXAMPLE: &str = "write a whole number, `/` and a period, like \"50/h\", \"100/min\" or \"5/15min\"";
 
+const DURATION_EXAMPLE: &str = "write a whole number and a unit, like \"90s\", \"30min\", \"2h\" or \"7day\"";
+
 /// Parses `<n>/<unit>` or `<n>/<m><unit>`.
 pub(crate) fn parse(text: &str) -> Result<Rate, Problem> {
-    let (n, period) = text.split_once('/').ok_or_else(|| Problem::new(format!("rate {text:?} has no `/`"), EXAMPLE))?;
-    let n = whole(n).map_err(|why| Problem::new(format!("rate {text:?} {why} before the `/`"), EXAMPLE))?;
-    let digits = period.bytes().take_while(|b| !b.is_ascii_alphabetic()).count();
-    let (count, unit) = period.split_at_checked(digits).unwrap_or((period, ""));
+    let what = format!("rate {text:?}");
+    let (n, period) = text.split_once('/').ok_or_else(|| Problem::new(format!("{what} has no `/`"), EXAMPLE))?;
+    let n = whole(n).map_err(|why| Problem::new(format!("{what} {why} before the `/`"), EXAMPLE))?;
+    let (count, unit) = counted(period);
     let count = match count {
         "" => 1,
-        count => whole(count).map_err(|why| Problem::new(format!("rate {text:?} {why} after the `/`"), EXAMPLE))?,
+        count => whole(count).map_err(|why| Problem::new(format!("{what} {why} after the `/`"), EXAMPLE))?,
     };
     if unit == "month" {
         return Err(Problem::new(
@@ -56,11 +68,66 @@ pub(crate) fn parse(text: &str) -> Result<Rate, Problem> {
             "write the period in days, like \"3000/30day\"",
         ));
     }
-    let ns = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns).ok_or_else(|| unknown_unit(text, unit))?;
+    let ns = unit_ns(unit).ok_or_else(|| unknown_unit(&format!("{what} has "), " after the `/`", unit, EXAMPLE))?;
     let period_ns = count.checked_mul(ns).ok_or_else(|| {
         Problem::new(format!("period must be from 1 ns to 200 years, not {period}"), "write a shorter period")
     })?;
     Ok(Rate { n, period_ns })
+}
+
+/// A duration as the policy writes periods, with a number: `90s`, `30min`, `2h`, `7day`.
+///
+/// # Errors
+///
+/// [`Error::Notation`].
+pub fn duration(text: &str) -> PolicyResult<Duration> {
+    let what = format!("duration {text:?}");
+    let (count, unit) = counted(text);
+    let count = whole(count).map_err(|why| Problem::new(format!("{what} {why}"), DURATION_EXAMPLE))?;
+    let ns = unit_ns(unit).ok_or_else(|| unknown_unit(&format!("{what} has "), "", unit, DURATION_EXAMPLE))?;
+    let ns = count.checked_mul(ns).ok_or_else(|| Problem::new(format!("{what} is too long"), DURATION_EXAMPLE))?;
+    Ok(Duration::from_nanos(ns))
+}
+
+/// The rate of a bucket as a policy could write it: whole tokens a second, minute, hour or day if there are such (`50/h`
+/// and not `1/72s`), else over the shortest period that has.
+#[must_use]
+pub fn rate_text(bucket: &TokenBucket) -> String {
+    let (n, period) = (u128::from(bucket.n()), u128::from(bucket.period()));
+    let whole = |ns: u64| (n * u128::from(ns)).is_multiple_of(period).then(|| n * u128::from(ns) / period);
+    let mut day_or_less = CANONICAL.iter().filter(|(_, ns)| *ns <= 86_400 * SECOND);
+    if let Some((tokens, unit)) = day_or_less.find_map(|(unit, ns)| Some((whole(*ns)?, *unit))) {
+        return format!("{tokens}/{unit}");
+    }
+    // The shortest unit is a millisecond; the reduced period need not be a multiple of it.
+    let shortest = u128::from(SECOND / 1000);
+    let times = (1..=shortest).find(|times| (period * times).is_multiple_of(shortest)).unwrap_or(1);
+    let (tokens, period) = (n * times, period * times);
+    let fits = CANONICAL.iter().rev().find(|(_, ns)| period.is_multiple_of(u128::from(*ns)));
+    let (unit, ns) = fits.map_or(("ms", shortest), |(unit, ns)| (*unit, u128::from(*ns)));
+    match period / ns {
+        1 => format!("{tokens}/{unit}"),
+        count => format!("{tokens}/{count}{unit}"),
+    }
+}
+
+/// The units that rates are told in, one of each length.
+const CANONICAL: [(&str, u64); 5] = [
+    ("s", SECOND),
+    ("min", 60 * SECOND),
+    ("h", 3600 * SECOND),
+    ("day", 86_400 * SECOND),
+    ("year", 365 * 86_400 * SECOND),
+];
+
+/// The number and the unit of a period.
+fn counted(period: &str) -> (&str, &str) {
+    let digits = period.bytes().take_while(|b| !b.is_ascii_alphabetic()).count();
+    period.split_at_checked(digits).unwrap_or((period, ""))
+}
+
+fn unit_ns(unit: &str) -> Option<u64> {
+    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns)
 }
 
 /// A whole number of digits only. Zero passes: the bucket's own bounds say what is wrong with it.
@@ -77,7 +144,7 @@ fn whole(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "has a number above 1,000,000,000,000")
 }
 
-fn unknown_unit(text: &str, unit: &str) -> Problem {
+fn unknown_unit(has: &str, at: &str, unit: &str, example: &str) -> Problem {
     // Spellings that are near in meaning, not in letters.
     let meant = match unit {
         "m" | "mins" | "minute" | "minutes" => Some("min"),
@@ -88,13 +155,13 @@ fn unknown_unit(text: &str, unit: &str) -> Problem {
         other => crate::suggest::nearest(other, UNITS.iter().map(|(name, _)| *name)).filter(|_| other.len() > 2),
     };
     let message = match unit {
-        "" => format!("rate {text:?} has no unit after the `/`"),
-        unit => format!("rate {text:?} has the unknown unit `{unit}`"),
+        "" => format!("{has}no unit{at}"),
+        unit => format!("{has}the unknown unit `{unit}`"),
     };
     let units = crate::suggest::quoted(UNITS.iter().map(|(name, _)| *name));
     let help = match meant {
-        Some(meant) => format!("did you mean `{meant}`? {EXAMPLE}; units: {units}"),
-        None => format!("{EXAMPLE}; units: {units}"),
+        Some(meant) => format!("did you mean `{meant}`? {example}; units: {units}"),
+        None => format!("{example}; units: {units}"),
     };
     Problem::new(message, help)
 }
@@ -102,7 +169,10 @@ fn unknown_unit(text: &str, unit: &str) -> Problem {
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
-    use super::{Rate, SECOND, parse};
+    use super::{Rate, SECOND, duration, parse, rate_text};
+    use crate::limit::Figures;
+    use std::time::Duration;
+    use tollgate_core::TokenBucket;
 
     #[test]
     fn every_form_of_a_rate() {
@@ -151,5 +221,44 @@ mod tests {
         }
         assert!(parse("1/month").expect_err("month").message.contains("not supported by this version"));
         assert!(parse("5/minute").expect_err("minute").help.contains("did you mean `min`?"));
+    }
+
+    #[test]
+    fn durations_are_periods_with_a_number() {
+        for (text, secs) in [("90s", 90), ("30min", 1800), ("2h", 7200), ("1hour", 3600), ("7day", 604_800)] {
+            assert_eq!(duration(text).expect(text), Duration::from_secs(secs), "{text}");
+        }
+        assert_eq!(duration("1500ms").expect("ms"), Duration::from_millis(1500));
+        for text in ["", "h", "2", "-2h", "1.5h", "2 h", "2h30min", "2h ", "+2h", "forever", "2/h", "999999999999year"]
+        {
+            let error = duration(text).expect_err(text).to_string();
+            assert!(error.contains("like \"90s\", \"30min\""), "{text}: {error}");
+        }
+        assert!(duration("5m").expect_err("m").to_string().contains("did you mean `min`?"));
+        assert!(duration("2days").expect_err("days").to_string().contains("did you mean `day`?"));
+    }
+
+    #[test]
+    fn a_rate_is_told_as_it_could_be_written() {
+        for (text, told) in [
+            ("50/h", "50/h"),
+            ("100/min", "100/min"),
+            ("600/min", "10/s"),
+            ("5/15min", "20/h"),
+            ("7/5h", "7/5h"),
+            ("1/ms", "1000/s"),
+            ("10/7ms", "10/7ms"),
+            ("3/7s", "3/7s"),
+            ("1/year", "1/year"),
+            ("1/100year", "1/100year"),
+            ("1000000000000/200year", "625/3942ms"),
+        ] {
+            let bucket = Figures::parse(text, Some(1)).expect(text).bucket();
+            assert_eq!(rate_text(&bucket), told, "{text}");
+            assert_eq!(Figures::parse(told, Some(1)).expect(told).bucket(), bucket, "{text} and {told} are one rate");
+        }
+        // No policy can write it, but nothing goes wrong.
+        let odd = TokenBucket::new(999_999_999_989, TokenBucket::MAX_PERIOD_NS - 1, 1).expect("within bounds");
+        assert!(rate_text(&odd).ends_with("ms"));
     }
 }

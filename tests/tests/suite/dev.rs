@@ -7,13 +7,13 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
 /// A running `tollgate dev`.
-struct Dev {
+pub struct Dev {
     child: Child,
     addr: String,
 }
 
 impl Dev {
-    fn start(args: &[&str]) -> Self {
+    pub fn start(args: &[&str]) -> Self {
         let mut command = tollgate();
         command.args(["dev", "--addr", "127.0.0.1:0"]).args(args);
         // From the root of the repository, where the sample policy is found by itself.
@@ -31,12 +31,12 @@ impl Dev {
     }
 
     /// Status, headers and body.
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
         self.ask_with(method, path, "", body)
     }
 
     /// The same with more header lines.
-    fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, Value) {
+    pub fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, Value) {
         let mut stream = TcpStream::connect(&self.addr).unwrap();
         let length = body.len();
         let host = if headers.starts_with("host:") { "" } else { "host: x\r\n" };
@@ -49,16 +49,16 @@ impl Dev {
         (status, head.to_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
     }
 
-    fn decide(&self, body: &Value) -> (u16, Value) {
+    pub fn decide(&self, body: &Value) -> (u16, Value) {
         let (status, _, body) = self.ask("POST", "/v1/decisions", &body.to_string());
         (status, body)
     }
 
-    fn advance_ms(&self, ms: u64) {
+    pub fn advance_ms(&self, ms: u64) {
         assert_eq!(self.ask("POST", "/dev/clock", &json!({ "advance_ms": ms }).to_string()).0, 200);
     }
 
-    fn stats(&self) -> Value {
+    pub fn stats(&self) -> Value {
         self.ask("GET", "/dev/stats", "").2
     }
 }

@@ -43,6 +43,17 @@ pub async fn connected(url: &str) -> Connected {
     tollgate::connect(&Connection::from_environment().endpoint_url(url)).await.expect("a connection")
 }
 
+/// The SDK's own client, for what somebody else does to the table.
+pub fn raw(url: &str) -> aws_sdk_dynamodb::Client {
+    let config = aws_sdk_dynamodb::Config::builder()
+        .endpoint_url(url)
+        .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
+        .credentials_provider(aws_sdk_dynamodb::config::Credentials::new("a", "b", None, None, "test"))
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .build();
+    aws_sdk_dynamodb::Client::from_conf(config)
+}
+
 /// A limiter with a memory and a connection of its own, and a manual clock that starts at the present.
 pub struct Client {
     pub limiter: Limiter<DynamoStore>,

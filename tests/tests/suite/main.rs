@@ -12,6 +12,7 @@ mod dev;
 mod faults;
 mod figures;
 mod harness;
+mod holds;
 mod regressions;
 mod reported_callers;
 mod revisions;

@@ -1,6 +1,6 @@
 //! Faults that users of other limiters reported, each as a small input with the right outcome.
 
-use crate::harness::{Client, SECOND, TABLE, bucket, charge, connected, costing, endpoint, key, one};
+use crate::harness::{Client, SECOND, TABLE, bucket, charge, connected, costing, endpoint, key, one, raw};
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::testing::ManualClock;
@@ -187,13 +187,7 @@ async fn what_cannot_be_read_of_one_limit_does_not_keep_others_from_deciding() {
     let client = Client::new().await;
     let key = key();
     assert!(client.take(&one(&key, 1, SECOND, 5)).await.is_allowed());
-    let config = aws_sdk_dynamodb::Config::builder()
-        .endpoint_url(endpoint().await)
-        .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
-        .credentials_provider(aws_sdk_dynamodb::config::Credentials::new("a", "b", None, None, "test"))
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .build();
-    let request = aws_sdk_dynamodb::Client::from_conf(config).update_item().table_name(TABLE);
+    let request = raw(&endpoint().await).update_item().table_name(TABLE);
     let request = request.key("pk", AttributeValue::S(tollgate_dynamodb::partition_key::of(&key)));
     let request = request.update_expression("SET #z = :z").expression_attribute_names("#z", "zzz.tat");
     request.expression_attribute_values(":z", AttributeValue::N("5".to_owned())).send().await.unwrap();

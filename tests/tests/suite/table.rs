@@ -1,6 +1,6 @@
 //! Creating a table, and being told what is wrong with one.
 
-use crate::harness::{json, run, stderr, stdout};
+use crate::harness::{json, raw, run, stderr, stdout};
 use tollgate_cli::embedded::Embedded;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,15 +30,9 @@ async fn each_thing_that_is_wrong_comes_with_how_to_mend_it() {
         AttributeDefinition, KeySchemaElement, KeyType, ProvisionedThroughput, ScalarAttributeType,
     };
     let embedded = Embedded::start(None).await.unwrap();
-    let config = aws_sdk_dynamodb::Config::builder()
-        .endpoint_url(embedded.endpoint())
-        .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
-        .credentials_provider(aws_sdk_dynamodb::config::Credentials::new("a", "b", None, None, "test"))
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
-        .build();
     let throughput = ProvisionedThroughput::builder().read_capacity_units(1).write_capacity_units(1).build().unwrap();
     let attribute = AttributeDefinition::builder().attribute_name("id").attribute_type(ScalarAttributeType::N);
-    let request = aws_sdk_dynamodb::Client::from_conf(config).create_table().table_name("foreign");
+    let request = raw(embedded.endpoint()).create_table().table_name("foreign");
     let request = request.attribute_definitions(attribute.build().unwrap()).provisioned_throughput(throughput);
     let key = KeySchemaElement::builder().attribute_name("id").key_type(KeyType::Hash).build().unwrap();
     request.key_schema(key).send().await.unwrap();

@@ -7,6 +7,7 @@
 mod carry;
 mod clock;
 mod extremes;
+mod holds;
 mod key;
 mod several_limits;
 mod store;

@@ -1,0 +1,157 @@
+//! `tollgate inspect KEY`: what the table remembers of a key, what an operator has set, and the figures in force.
+
+use crate::args::KeyArgs;
+use crate::error::Result;
+use crate::hold::Told;
+use crate::key::Subject;
+use crate::{open, output};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use tollgate_core::take::{Moment, Take};
+use tollgate_core::time::millis_rounded_up;
+use tollgate_core::{Bucket, Charge, Charges, Held, Item, ItemKey, LimitName, Mode, OnChange, Terms};
+use tollgate_dynamodb::admin::{self, Inspection};
+use tollgate_dynamodb::{attributes, partition_key};
+use tollgate_policy::rate_text;
+
+#[derive(Serialize)]
+struct Inspected {
+    #[serde(flatten)]
+    shared: Remembered,
+    /// The items that limits have for themselves.
+    own_items: Vec<Remembered>,
+    /// The items of the same caller under secrets that are being retired.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retiring: Vec<Remembered>,
+}
+
+/// One item.
+#[derive(Serialize)]
+struct Remembered {
+    key: String,
+    pk: String,
+    now_ms: u64,
+    exists: bool,
+    hold: Option<Told>,
+    limits: BTreeMap<String, Limit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<u64>,
+    raw: BTreeMap<String, String>,
+}
+
+/// A limit by the figures in force, told in tokens and times, and its bucket as stored, in ticks.
+#[derive(Serialize)]
+struct Limit {
+    remaining: u64,
+    burst: u64,
+    rate: String,
+    reset_ms: u64,
+    /// What an operator has set that it is decided by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<&'static str>,
+    #[serde(flatten)]
+    stored: Option<Stored>,
+}
+
+#[derive(Serialize)]
+struct Stored {
+    revision: u64,
+    plan: String,
+    tat: String,
+    busy_period: String,
+    refunded: String,
+}
+
+pub(crate) async fn run(args: &KeyArgs) -> Result<()> {
+    let subject = Subject::of(args).await?;
+    let store = open::target(&args.on.target).await?;
+    let shared = subject.shared();
+    let (mut own_items, mut retiring) = (Vec::new(), Vec::new());
+    for item in subject.items().iter().filter(|item| **item != shared) {
+        let items = if item.key == subject.key { &mut own_items } else { &mut retiring };
+        items.push(view(item, admin::inspect(&store, item).await?)?);
+    }
+    let shared = view(&shared, admin::inspect(&store, &shared).await?)?;
+    let inspected = Inspected { shared, own_items, retiring };
+    subject.say_what_is_missing();
+    output::result(args.on.json, &inspected, || text(&inspected))
+}
+
+fn view(key: &ItemKey, inspection: Inspection) -> Result<Remembered> {
+    let Inspection { now, item: found, raw, .. } = inspection;
+    let exists = found.is_some();
+    let item = found.unwrap_or_default();
+    let hold = item.hold.as_ref().and_then(|hold| hold.in_force(now));
+    let names: BTreeSet<_> = item.buckets.keys().chain(hold.iter().flat_map(|hold| hold.overrides.keys())).collect();
+    let moment = Moment { now, clock_agrees: false };
+    let limits = names.into_iter().map(|name| Ok((name.to_string(), told(key, &item, name, moment)?)));
+    Ok(Remembered {
+        key: key.key.to_string(),
+        pk: partition_key::of(key),
+        now_ms: now.as_millis(),
+        exists,
+        hold: Told::of(item.hold.as_ref(), now),
+        limits: limits.collect::<Result<_>>()?,
+        expires_at: item.expires_at,
+        raw: raw.filter(|_| exists).as_ref().map(attributes::plain).unwrap_or_default(),
+    })
+}
+
+/// What a decision would say of the limit now. The terms of its callers are not known here, so those that its bucket is
+/// kept under stand for them; an override goes before either.
+fn told(key: &ItemKey, item: &Item, name: &LimitName, moment: Moment) -> Result<Limit> {
+    let stored = item.buckets.get(name);
+    let set = || item.hold.as_ref().and_then(|hold| hold.overrides.get(name)).map(|o| Terms::of_override(o.bucket));
+    let terms = stored.map(|bucket| bucket.terms.clone()).or_else(set).ok_or(tollgate_core::Error::NoCharges)?;
+    let charge = Charge { limit: name.clone(), terms, on_change: OnChange::default(), cost: 0, mode: Mode::Enforce };
+    let decided = Take::tell(&Charges::new(key.clone(), vec![charge])?, item, moment);
+    let decided = decided.first().ok_or(tollgate_core::Error::NoCharges)?;
+    Ok(Limit {
+        remaining: decided.remaining,
+        burst: decided.terms.bucket.burst(),
+        rate: rate_text(&decided.terms.bucket),
+        reset_ms: millis_rounded_up(decided.reset_after),
+        held: decided.held.map(Held::as_str),
+        stored: stored.map(as_stored),
+    })
+}
+
+fn as_stored(bucket: &Bucket) -> Stored {
+    Stored {
+        revision: bucket.terms.revision,
+        plan: bucket.terms.plan.to_string(),
+        tat: bucket.tat.to_string(),
+        busy_period: bucket.busy_period.to_string(),
+        refunded: bucket.refunded().to_string(),
+    }
+}
+
+fn text(inspected: &Inspected) -> String {
+    let mut text = String::new();
+    for item in std::iter::once(&inspected.shared).chain(&inspected.own_items).chain(&inspected.retiring) {
+        let _ = writeln!(text, "{}  ({})  told to within a second", item.key, item.pk);
+        if let Some(hold) = &item.hold {
+            let _ = writeln!(text, "  {}", Told::text(Some(hold)));
+        }
+        if item.limits.is_empty() {
+            text.push_str("  nothing remembered: every bucket is full\n");
+        }
+        for (name, limit) in &item.limits {
+            let Limit { remaining, burst, rate, reset_ms, held, stored } = limit;
+            let held = held.map(|held| format!(", by {held}")).unwrap_or_default();
+            let under = match stored {
+                Some(Stored { revision: Terms::OVERRIDE_REVISION, .. }) => " (kept under an override)".to_owned(),
+                Some(Stored { revision, plan, .. }) if plan.is_empty() => format!(" (revision {revision})"),
+                Some(Stored { revision, plan, .. }) => format!(" (revision {revision}, plan {plan})"),
+                None => String::new(),
+            };
+            let _ =
+                writeln!(text, "  {name:<24} {remaining} of {burst} left, {rate}, full in {reset_ms} ms{held}{under}");
+        }
+        for (name, value) in &item.raw {
+            let _ = writeln!(text, "    {name:<28} {value}");
+        }
+    }
+    text
+}
