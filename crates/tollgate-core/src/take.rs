@@ -300,8 +300,8 @@ impl<'a> View<'a> {
         let hold = item.and_then(|item| item.hold.as_ref());
         let held = hold.and_then(|hold| Held::of(hold, &charge.limit, moment.now));
         let overridden = hold.and_then(|hold| hold.overrides.get(&charge.limit)).filter(|o| o.until > moment.now);
-        let wanted = overridden.map_or_else(|| charge.terms.clone(), |o| Terms::of_override(o.bucket));
         let found = item.and_then(|item| item.buckets.get(&charge.limit));
+        let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.bucket));
         let Some(bucket) = found else {
             let (terms, standing, reckoned_at) = (wanted, Standing::Same, moment.now);
             let (tat, pulled, moved) = (None, false, false);
