@@ -9,6 +9,7 @@ mod clock;
 mod extremes;
 mod key;
 mod several_limits;
+mod shadow;
 mod store;
 mod terms;
 mod token_bucket;
