@@ -58,6 +58,8 @@ struct Limit {
 struct Stored {
     revision: u64,
     plan: String,
+    /// Whether an override's figures stand in place of the policy's.
+    overridden: bool,
     tat: String,
     busy_period: String,
     refunded: String,
@@ -102,8 +104,8 @@ fn view(key: &ItemKey, inspection: Inspection) -> Result<Remembered> {
 /// kept under stand for them; an override goes before either.
 fn told(key: &ItemKey, item: &Item, name: &LimitName, moment: Moment) -> Result<Limit> {
     let stored = item.buckets.get(name);
-    let set = || item.hold.as_ref().and_then(|hold| hold.overrides.get(name)).map(|o| Terms::of_override(o.bucket));
-    let terms = stored.map(|bucket| bucket.terms.clone()).or_else(set).ok_or(tollgate_core::Error::NoCharges)?;
+    let set = || item.hold.as_ref().and_then(|hold| hold.overrides.get(name)).map(|o| Terms::new(1, o.bucket));
+    let terms = stored.map(|bucket| bucket.terms.policy()).or_else(set).ok_or(tollgate_core::Error::NoCharges)?;
     let charge = Charge { limit: name.clone(), terms, on_change: OnChange::default(), cost: 0, mode: Mode::Enforce };
     let decided = Take::tell(&Charges::new(key.clone(), vec![charge])?, item, moment);
     let decided = decided.first().ok_or(tollgate_core::Error::NoCharges)?;
@@ -121,6 +123,7 @@ fn as_stored(bucket: &Bucket) -> Stored {
     Stored {
         revision: bucket.terms.revision,
         plan: bucket.terms.plan.to_string(),
+        overridden: bucket.terms.is_override(),
         tat: bucket.tat.to_string(),
         busy_period: bucket.busy_period.to_string(),
         refunded: bucket.refunded().to_string(),
@@ -141,7 +144,7 @@ fn text(inspected: &Inspected) -> String {
             let Limit { remaining, burst, rate, reset_ms, held, stored } = limit;
             let held = held.map(|held| format!(", by {held}")).unwrap_or_default();
             let under = match stored {
-                Some(Stored { revision: Terms::OVERRIDE_REVISION, .. }) => " (kept under an override)".to_owned(),
+                Some(Stored { overridden: true, .. }) => " (kept under an override)".to_owned(),
                 Some(Stored { revision, plan, .. }) if plan.is_empty() => format!(" (revision {revision})"),
                 Some(Stored { revision, plan, .. }) => format!(" (revision {revision}, plan {plan})"),
                 None => String::new(),

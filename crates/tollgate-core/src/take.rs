@@ -57,8 +57,9 @@ pub struct Take {
     exactly: bool,
     now: Timestamp,
     charging: bool,
-    /// Limits that only report and are not charged by the write that is under way, since they have no room.
-    left_out: Vec<LimitName>,
+    /// Limits that only report and are not charged by the write that is under way, since they have no room, and what they
+    /// said.
+    left_out: Vec<(LimitName, Verdict)>,
     charged: Vec<Charged>,
     /// What is known to have happened.
     noticed: Vec<Notice>,
@@ -178,13 +179,18 @@ impl Take {
         }
         // Figures are told as of the instant that the write was made with: its condition proved them.
         let views = views(&self.charges, Some(item), Moment { now: self.now, clock_agrees: false });
-        let is_charged = |v: &View<'_>| v.charge.cost > 0 && !self.left_out.contains(&v.charge.limit);
+        let left_out = |v: &View<'_>| self.left_out.iter().find(|(limit, _)| *limit == v.charge.limit);
+        let is_charged = |v: &View<'_>| v.charge.cost > 0 && left_out(v).is_none();
         let charged =
             |v: &View<'_>| v.found.map(|after| Charged::new(v.charge.limit.clone(), v.charge.cost, after, self.now));
         let charged = views.iter().filter(|v| is_charged(v)).filter_map(charged).collect();
         let told = |v: &View<'_>| {
-            // A limit that was left out is told by the item that the write found, which is this one.
-            let verdict = if is_charged(v) { None } else { v.verdict(self.now) };
+            // A limit that was left out is told by the item that the write found, which is this one. If it has room there
+            // (a refund came between), it is told as it was seen: it must not say "allowed" of what it has not counted.
+            let verdict = left_out(v).and_then(|(_, seen)| match v.verdict(self.now) {
+                Some(Verdict::Allowed { .. }) => Some(*seen),
+                found => found,
+            });
             v.decide(verdict, self.now, Source::Table)
         };
         let limits = views.iter().map(told).collect();
@@ -231,9 +237,7 @@ impl Take {
                 writes.extend(view.charge(moment.now, self.id, self.exactly));
             } else {
                 writes.extend(view.settle(self.id));
-                if charging && verdict.is_some() {
-                    left_out.push(view.charge.limit.clone());
-                }
+                left_out.extend(verdict.filter(|_| charging).map(|seen| (view.charge.limit.clone(), seen)));
             }
         }
         let step = if writes.is_empty() {
@@ -266,19 +270,18 @@ impl Take {
         let guess = unheld.as_ref().or(last_seen);
         let views = views(&self.charges, guess, moment);
         let only_reports = |v: &View<'_>| v.charge.mode == Mode::Shadow;
-        let has_room = |v: &View<'_>| matches!(v.verdict(moment.now), Some(Verdict::Allowed { .. }));
         let costs = |v: &&View<'_>| v.charge.cost > 0;
         let leaves_out = views.iter().filter(costs).any(|v| !only_reports(v));
         let (mut writes, mut left_out) = (Vec::new(), Vec::new());
         for v in views.iter().filter(costs) {
             let (limit, terms) = (v.charge.limit.clone(), v.terms.clone());
-            if leaves_out && only_reports(v) && !has_room(v) {
-                left_out.push(limit);
-            } else if v.verdict(moment.now) == Some(Verdict::NeverFits) {
+            match v.verdict(moment.now) {
+                Some(seen @ (Verdict::Denied { .. } | Verdict::NeverFits)) if leaves_out && only_reports(v) => {
+                    left_out.push((limit, seen));
+                }
                 // A bucket that is not there would be charged beyond its burst.
-                return Step::Read;
-            } else {
-                writes.push(LimitWrite::new_or_busy(limit, terms, v.charge.cost, moment.now, self.id));
+                Some(Verdict::NeverFits) => return Step::Read,
+                _ => writes.push(LimitWrite::new_or_busy(limit, terms, v.charge.cost, moment.now, self.id)),
             }
         }
         let write = self.write(&views, writes, guess);
@@ -303,8 +306,8 @@ impl<'a> View<'a> {
         let hold = item.and_then(|item| item.hold.as_ref());
         let held = hold.and_then(|hold| Held::of(hold, &charge.limit, moment.now));
         let overridden = hold.and_then(|hold| hold.overrides.get(&charge.limit)).filter(|o| o.until > moment.now);
-        let wanted = overridden.map_or_else(|| charge.terms.clone(), |o| Terms::of_override(o.bucket));
         let found = item.and_then(|item| item.buckets.get(&charge.limit));
+        let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.bucket));
         let Some(bucket) = found else {
             let (terms, standing, reckoned_at) = (wanted, Standing::Same, moment.now);
             let (tat, pulled, moved) = (None, false, false);

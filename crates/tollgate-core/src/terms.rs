@@ -46,37 +46,54 @@ pub enum Standing {
 
 /// The figures of a limit together with where they come from: policy revision and plan.
 ///
-/// The text form, stored as `f`, is `revision/n/period/burst/plan` with the reduced rate.
+/// The text form, stored as `f`, is `revision/n/period/burst/plan` with the reduced rate; where an operator's override
+/// stands in place of these figures, its own come first: `n/period/burst!revision/n/period/burst/plan`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Terms {
-    /// The policy's `revision`, at least 1; [`Terms::OVERRIDE_REVISION`] if an operator set the figures.
+    /// The policy's `revision`, at least 1.
     pub revision: u64,
     /// The plan that the figures are of; empty if the limit has one set of figures for everybody.
     pub plan: Arc<str>,
-    /// The figures.
+    /// The figures that count.
     pub bucket: TokenBucket,
+    /// The policy's figures, if those that count are an operator's override.
+    ///
+    /// A bucket must not forget them, or the revision that they are of. A caller that still has an older revision would
+    /// else find nothing newer when the override has ended, and count the debt by its own figures: if the newer revision
+    /// had left half of it to a burst half as large, what that forgave could be spent again.
+    pub in_place_of: Option<TokenBucket>,
 }
 
 impl Terms {
-    /// The revision of an override's terms; a policy's is 1 at least.
-    pub const OVERRIDE_REVISION: u64 = 0;
-
     /// Terms of a limit without plans.
     #[must_use]
     pub fn new(revision: u64, bucket: TokenBucket) -> Self {
-        Self { revision, plan: Arc::from(""), bucket }
+        Self { revision, plan: Arc::from(""), bucket, in_place_of: None }
     }
 
-    /// Terms that an operator's override sets for one key, whatever revision and plan its callers have.
+    /// The same, of a plan.
     #[must_use]
-    pub fn of_override(bucket: TokenBucket) -> Self {
-        Self::new(Self::OVERRIDE_REVISION, bucket)
+    pub fn on_plan(self, plan: impl Into<Arc<str>>) -> Self {
+        Self { plan: plan.into(), ..self }
     }
 
-    /// Whether an operator's override set these terms.
+    /// The terms of an operator's override that stands in place of these, whatever plan its callers are on.
+    #[must_use]
+    pub fn overridden_by(&self, bucket: TokenBucket) -> Self {
+        let policy = self.policy();
+        Self { bucket, in_place_of: Some(policy.bucket), ..policy }
+    }
+
+    /// The terms of the policy, that an override may stand in place of.
+    #[must_use]
+    pub fn policy(&self) -> Self {
+        Self { bucket: self.in_place_of.unwrap_or(self.bucket), in_place_of: None, ..self.clone() }
+    }
+
+    /// Whether an operator's override set the figures that count.
     #[must_use]
     pub fn is_override(&self) -> bool {
-        self.revision == Self::OVERRIDE_REVISION
+        self.in_place_of.is_some()
     }
 
     /// How a caller under these terms stands to a bucket kept under `found`.
@@ -93,6 +110,20 @@ impl Terms {
             std::cmp::Ordering::Less => Standing::CallerIsOlder,
             std::cmp::Ordering::Equal if self.plan == found.plan => Standing::RevisionConflict,
             std::cmp::Ordering::Equal => Standing::OtherPlan,
+        }
+    }
+
+    /// The terms that a caller under these goes by where a bucket is kept under `found` and an operator's override is in
+    /// force or not: where none is and none was, its own.
+    ///
+    /// An override stands in place of whatever was found, so that callers of several plans and revisions agree on it. When
+    /// it has ended, the bucket goes to its caller's terms, or to the policy's that were found if those are newer.
+    #[must_use]
+    pub fn beside(&self, found: Option<&Self>, overridden_by: Option<TokenBucket>) -> Self {
+        match (overridden_by, found) {
+            (Some(bucket), found) => found.unwrap_or(self).overridden_by(bucket),
+            (None, Some(found)) if found.is_override() && found.revision > self.revision => found.policy(),
+            (None, _) => self.clone(),
         }
     }
 
@@ -117,15 +148,12 @@ impl Terms {
 
 impl fmt::Display for Terms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}/{}/{}/{}/{}",
-            self.revision,
-            self.bucket.n(),
-            self.bucket.period(),
-            self.bucket.burst(),
-            self.plan
-        )
+        let figures = |bucket: &TokenBucket| format!("{}/{}/{}", bucket.n(), bucket.period(), bucket.burst());
+        let policy = self.in_place_of.as_ref().unwrap_or(&self.bucket);
+        if self.is_override() {
+            write!(f, "{}!", figures(&self.bucket))?;
+        }
+        write!(f, "{}/{}/{}", self.revision, figures(policy), self.plan)
     }
 }
 
@@ -133,12 +161,21 @@ impl FromStr for Terms {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
+        let figures = |text: &str| {
+            let mut parts = text.splitn(3, '/').map(str::parse);
+            let mut figure = || parts.next()?.ok();
+            TokenBucket::new(figure()?, figure()?, figure()?).ok()
+        };
+        // A plan may have any character, but three figures and no more stand before it only where there is an override.
+        let (over, policy) = match text.split_once('!').map(|(over, policy)| (figures(over), policy)) {
+            Some((Some(over), policy)) => (Some(over), policy),
+            _ => (None, text),
+        };
         let parse = || {
-            let mut parts = text.splitn(5, '/');
-            let mut figure = || parts.next()?.parse::<u64>().ok();
-            let (revision, n, period, burst) = (figure()?, figure()?, figure()?, figure()?);
-            let plan = Arc::from(parts.next()?);
-            Some(Self { revision, plan, bucket: TokenBucket::new(n, period, burst).ok()? })
+            let (revision, rest) = policy.split_once('/')?;
+            let (slash, _) = rest.match_indices('/').nth(2)?;
+            let terms = Self::new(revision.parse().ok()?, figures(&rest[..slash])?).on_plan(&rest[slash + 1..]);
+            Some(over.map_or_else(|| terms.clone(), |bucket| terms.overridden_by(bucket)))
         };
         // Only the form that `Display` writes is accepted: conditions compare `f` as text.
         parse()

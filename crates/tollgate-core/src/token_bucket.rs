@@ -72,7 +72,7 @@ pub struct TokenBucket {
 }
 
 /// What the arithmetic says of one charge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It fits; `tat` is the theoretical arrival time after it.
     Allowed {

@@ -138,7 +138,7 @@ impl Limit {
     #[must_use]
     pub fn terms(&self, plan: Option<&str>, revision: u64) -> Terms {
         match plan.and_then(|plan| self.by_plan.get_key_value(plan)) {
-            Some((plan, figures)) => Terms { revision, plan: Arc::clone(plan), bucket: figures.bucket },
+            Some((plan, figures)) => Terms::new(revision, figures.bucket).on_plan(Arc::clone(plan)),
             None => Terms::new(revision, self.base.bucket),
         }
     }

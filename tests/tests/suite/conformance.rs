@@ -88,11 +88,7 @@ fn limit(n: u8) -> LimitName {
 
 fn terms(n: u8) -> Terms {
     let buckets = [bucket(1, 1_000_000_000, 3), bucket(3, 7_000_000_000, 4), bucket(1, 1_000_000_000, 3)];
-    Terms {
-        revision: u64::from(n.min(1)) + 1,
-        plan: ["", "", "pro"][usize::from(n)].into(),
-        bucket: buckets[usize::from(n)],
-    }
+    Terms::new(u64::from(n.min(1)) + 1, buckets[usize::from(n)]).on_plan(["", "", "pro"][usize::from(n)])
 }
 
 /// No hold, one that ends while the test's seconds go by, a ban, figures for a limit.

@@ -204,7 +204,7 @@ async fn revisions_and_plans_do_not_touch_an_override() {
     let operator = Client::new().await;
     let item = key();
     let under = |revision, plan: &str, n| {
-        let terms = Terms { revision, plan: plan.into(), bucket: bucket(n, HOUR, n) };
+        let terms = Terms::new(revision, bucket(n, HOUR, n)).on_plan(plan);
         Charges::new(item.clone(), vec![charge("limit", terms, 1)]).unwrap()
     };
     assert!(operator.take(&under(1, "free", 50)).await.is_allowed());

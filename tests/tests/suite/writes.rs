@@ -108,7 +108,7 @@ async fn plans_of_one_revision_share_one_debt_and_a_forgotten_bump_is_counted() 
     let client = Client::new().await;
     let key = key();
     let on = |plan: &str, n, burst| {
-        let terms = Terms { revision: 1, plan: plan.into(), bucket: bucket(n, 3600 * SECOND, burst) };
+        let terms = Terms::new(1, bucket(n, 3600 * SECOND, burst)).on_plan(plan);
         Charges::new(key.clone(), vec![charge("limit", terms, 1)]).unwrap()
     };
     let mut allowed = 0;
@@ -152,7 +152,7 @@ async fn a_bucket_left_by_a_clock_that_was_ahead_is_pulled_back_and_one_left_by_
 async fn a_limit_that_gets_room_while_a_denial_settles_is_charged_or_not_allowed() {
     let client = Client::new().await.forgetting();
     let key = key();
-    let plan = |plan: &str, n| Terms { revision: 1, plan: plan.into(), bucket: bucket(n, 3600 * SECOND, n) };
+    let plan = |plan: &str, n| Terms::new(1, bucket(n, 3600 * SECOND, n)).on_plan(plan);
     let both = |a: Terms| {
         let b = charge("b", Terms::new(1, bucket(1, 3600 * SECOND, 1)), 1);
         Charges::new(key.clone(), vec![charge("a", a, 1), b]).unwrap()

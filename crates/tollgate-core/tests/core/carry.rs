@@ -3,7 +3,7 @@
 use crate::store::{HOUR, MS, Rng, SECOND, Store, at, bucket, charge, on_key, over_bound, plan, single};
 use std::time::Duration;
 use tollgate_core::take::{Moment, Notice};
-use tollgate_core::{Charge, Charges, OnChange, Terms, Timestamp, TokenBucket};
+use tollgate_core::{Charge, Charges, Hold, LimitName, OnChange, Override, Terms, Timestamp, TokenBucket};
 
 fn with(terms: &Terms, cost: u64, on_change: OnChange) -> Charges {
     on_key(vec![Charge { on_change, ..charge("l", terms, cost) }])
@@ -197,4 +197,22 @@ fn debt_beyond_the_burst_is_remembered() {
     assert!(!store.allows(&small, 1, at(0)));
     let expires_at = Timestamp::from_secs(store.item.as_ref().unwrap().expires_at.unwrap());
     assert!(expires_at >= at(102 * SECOND));
+}
+
+/// A newer revision leaves debt as the same share of a smaller burst. What that forgave is not spent a second time by a
+/// caller that still has the older revision and comes first when an override has ended.
+#[test]
+fn an_override_does_not_take_a_bucket_back_to_an_older_revision() {
+    let (old, new) = (plan(1, "", bucket(1, SECOND, 4)), plan(2, "", bucket(1, SECOND, 2)));
+    let mut store = Store::default();
+    assert!(store.allows(&old, 4, at(0)));
+    assert!(!store.allows(&new, 1, at(0)), "4 of 4 are 2 of 2");
+    let figures = Override { bucket: bucket(2, SECOND, 2), until: at(HOUR) };
+    let hold = Hold { id: 1, overrides: [(LimitName::new("l").unwrap(), figures)].into(), ..Hold::default() };
+    store.set_hold(Some(hold), at(0));
+    assert!(!store.allows(&new, 1, at(0)));
+    assert!(store.bucket("l").terms.is_override());
+    store.set_hold(None, at(0));
+    assert!(!store.allows(&old, 1, at(0)));
+    assert_eq!(store.bucket("l").terms, new);
 }

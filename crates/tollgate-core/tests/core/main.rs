@@ -10,6 +10,7 @@ mod extremes;
 mod holds;
 mod key;
 mod several_limits;
+mod shadow;
 mod store;
 mod terms;
 mod token_bucket;

@@ -5,7 +5,7 @@
 use tollgate_core::take::{Moment, Notice};
 use tollgate_core::write::Assign;
 use tollgate_core::{
-    Bucket, Charge, Charges, Decision, Expect, Item, ItemKey, Key, LimitName, Mode, OnChange, Step, Take, Terms,
+    Bucket, Charge, Charges, Decision, Expect, Hold, Item, ItemKey, Key, LimitName, Mode, OnChange, Step, Take, Terms,
     Timestamp, TokenBucket, Write,
 };
 
@@ -25,7 +25,7 @@ pub(crate) fn bucket(n: u64, period_ns: u64, burst: u64) -> TokenBucket {
 }
 
 pub(crate) fn plan(revision: u64, plan: &str, bucket: TokenBucket) -> Terms {
-    Terms { revision, plan: plan.into(), bucket }
+    Terms::new(revision, bucket).on_plan(plan)
 }
 
 pub(crate) fn charge(limit: &str, terms: &Terms, cost: u64) -> Charge {
@@ -105,6 +105,14 @@ impl Store {
         let wants = charges.charges().iter().any(|c| c.cost > 0);
         assert_eq!(applied == 1, wants && decision.is_allowed(), "allowed and charged are one");
         Told { decision, writes, reads, applied, notices: take.notices().cloned().collect() }
+    }
+
+    /// An operator sets the hold to `next`.
+    pub(crate) fn set_hold(&mut self, next: Option<Hold>, now: Timestamp) {
+        let seen = self.item.as_ref();
+        let horizon = seen.and_then(|item| item.horizon).unwrap_or(0);
+        let write = Write::set_hold(now, horizon, seen.and_then(|item| item.hold.as_ref()), next);
+        self.write(&write).unwrap();
     }
 
     fn write(&mut self, write: &Write) -> Option<Item> {

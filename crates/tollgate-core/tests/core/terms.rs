@@ -8,13 +8,45 @@ use tollgate_core::{OnChange, Terms, Ticks, TokenBucket};
 fn any_terms() -> impl Strategy<Value = Terms> {
     let figures = (1..=TokenBucket::MAX_TOKENS, 1..=TokenBucket::MAX_PERIOD_NS, 1..=1000u64);
     let figures = figures.prop_filter_map("too slow", |(n, p, b)| TokenBucket::new(n, p, b).ok());
-    (any::<u64>(), ".{0,12}", figures).prop_map(|(revision, name, figures)| plan(revision, &name, figures))
+    let policy = (any::<u64>(), ".{0,12}", figures.clone());
+    (policy, prop::option::of(figures)).prop_map(|((revision, name, figures), overridden_by)| {
+        let policy = plan(revision, &name, figures);
+        overridden_by.map_or_else(|| policy.clone(), |bucket| policy.overridden_by(bucket))
+    })
 }
 
 /// Terms in the range where products fit 128 bits, so that the test can multiply.
 fn small_terms() -> impl Strategy<Value = Terms> {
     (1..3u64, "[ab]", 1..2000u64, 1..100 * SECOND, 1..1000u64)
         .prop_map(|(revision, name, n, period, burst)| plan(revision, &name, bucket(n, period, burst)))
+}
+
+#[test]
+fn an_override_is_written_before_the_terms_in_whose_place_it_stands() {
+    let policy = plan(3, "a/b!c", bucket(7, 60 * SECOND, 7));
+    let terms = policy.overridden_by(bucket(1, SECOND, 2));
+    assert_eq!(terms.to_string(), "1/1000000000/2!3/7/60000000000/7/a/b!c");
+    assert_eq!(terms.to_string().parse::<Terms>().unwrap(), terms);
+    assert_eq!((terms.policy(), terms.bucket), (policy.clone(), bucket(1, SECOND, 2)));
+    assert_eq!(terms.overridden_by(bucket(2, SECOND, 2)).policy(), policy, "one override in place of another");
+    for text in ["!3/7/60000000000/7/", "1/1000000000/2!", "1/1000000000/2!1/1000000000/2!3/7/60000000000/7/"] {
+        assert!(text.parse::<Terms>().is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn when_an_override_ends_a_bucket_goes_to_its_callers_terms_or_to_newer_ones() {
+    let (old, new, pro) =
+        (plan(1, "", bucket(1, SECOND, 4)), plan(2, "", bucket(1, SECOND, 2)), plan(2, "pro", bucket(9, SECOND, 9)));
+    let figures = bucket(5, SECOND, 5);
+    let held = new.overridden_by(figures);
+    for caller in [&old, &new, &pro] {
+        assert_eq!(caller.beside(Some(&new), Some(figures)), held);
+        assert_eq!(caller.beside(Some(&held), Some(figures)), held, "all agree, whoever came first");
+        assert_eq!(caller.beside(None, Some(figures)), caller.overridden_by(figures));
+        assert_eq!(&caller.beside(Some(&held), None), if caller == &old { &new } else { caller });
+        assert_eq!(&caller.beside(Some(&new), None), caller);
+    }
 }
 
 #[test]
