@@ -225,9 +225,21 @@ pub struct ExplainArgs {
     /// Method
     #[arg(long)]
     pub method: String,
-    /// Path
+    /// Path, with a query if there is one
     #[arg(long)]
     pub path: String,
+    /// Header of the request, as "NAME: VALUE"; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// Claim of the caller's verified token, as NAME=VALUE; may be repeated
+    #[arg(long = "claim", value_name = "NAME=VALUE")]
+    pub claims: Vec<String>,
+    /// Address that the gateway saw
+    #[arg(long, value_name = "ADDRESS")]
+    pub source_ip: Option<String>,
+    /// Body of the request
+    #[arg(long)]
+    pub body: Option<String>,
     /// User, as the policy's identity mapping would find it
     #[arg(long)]
     pub user: Option<String>,

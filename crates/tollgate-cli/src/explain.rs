@@ -4,10 +4,16 @@ use crate::args::ExplainArgs;
 use crate::error::{CliError, Result};
 use crate::secrets::Tables;
 use crate::{open, output, secrets};
+use axum::body::Bytes;
+use axum::http::Request;
+use axum::http::request::Parts;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tollgate_policy::{IfMissing, Network, Policy, ResolvedCharge, ResolvedKey, RouteMatch};
+use tollgate::http::{Explained, Facts};
+use tollgate_core::Charges;
+use tollgate_dynamodb::partition_key;
+use tollgate_policy::{Mode, Network, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
@@ -22,7 +28,24 @@ struct Explanation {
     why: Option<String>,
     revision: u64,
     plan: Option<String>,
+    dimensions: Vec<Dimension>,
     charges: Vec<Charge>,
+    /// What is odd about the client's address: `unproven_address` or `shared_address`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doubt: Option<&'static str>,
+}
+
+/// What a limit of the route may be counted by.
+#[derive(Debug, Serialize)]
+struct Dimension {
+    name: String,
+    /// Its one spelling, or `None` if the request has no value for it.
+    value: Option<String>,
+    /// Where the policy takes it from, like `claims.sub`.
+    from: String,
+    /// Whether it is kept as a keyed hash only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    personal: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -31,11 +54,19 @@ struct Charge {
     cost: u64,
     /// The key, or `None` if a dimension has no value.
     key: Option<String>,
+    /// The entry of the limit's key that has no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
     rate: String,
     burst: u64,
     algorithm: &'static str,
+    /// `enforce` or `shadow`.
+    mode: &'static str,
+    /// `open` or `closed`.
+    on_store_failure: &'static str,
+    /// The items that are written: one, and one more for each secret that is being retired.
+    partition_keys: Vec<String>,
+    /// The first of them, if the key has all its values.
     #[serde(skip_serializing_if = "Option::is_none")]
     partition_key: Option<String>,
 }
@@ -55,48 +86,104 @@ fn explain(policy: &Policy, args: &ExplainArgs) -> Result<Explanation> {
         why: None,
         revision: policy.revision(),
         plan: None,
+        dimensions: Vec::new(),
         charges: Vec::new(),
+        doubt: None,
     };
-    if let Some(exemption) = policy.exemption(&args.method, &args.path) {
+    let request = request(args)?;
+    let given = dimensions(policy, args)?;
+    let body = args.body.as_ref().map(|body| Bytes::from(body.clone()));
+    // What the command line says of a plan is a mistake if the policy has no such plan; what a request says is not.
+    policy.plans().resolve(args.plan.as_deref()).map_err(input)?;
+    if let Some(exemption) = policy.exemption(&args.method, request.uri.path()) {
         explanation.matched = "exempt";
         explanation.pattern = Some(exemption.pattern().to_string());
         explanation.why = Some(exemption.why().to_owned());
-    } else if let Some(found) = policy.route(&args.method, &args.path) {
-        let plan = policy.plans().resolve(args.plan.as_deref()).map_err(|e| CliError::Input(e.to_string()))?;
+        return Ok(explanation);
+    }
+    let explained = tollgate::http::explain(policy, &request, body, |name| given.get(name).cloned()).map_err(input)?;
+    if let Some(explained) = explained {
         explanation.matched = "route";
-        explanation.pattern = Some(found.route.pattern().to_string());
-        explanation.plan = plan.map(str::to_owned);
-        explanation.charges = charges(policy, &found, args, plan)?;
+        explanation.pattern = Some(explained.matched.route.pattern().to_string());
+        explanation.charges = charges(policy, &explained).map_err(input)?;
+        explanation.dimensions =
+            explained.dimensions.iter().filter_map(|(name, value)| dimension(policy, name, value.as_ref())).collect();
+        (explanation.plan, explanation.doubt) = (explained.plan, explained.doubt);
     }
     Ok(explanation)
 }
 
-fn charges(policy: &Policy, found: &RouteMatch<'_>, args: &ExplainArgs, plan: Option<&str>) -> Result<Vec<Charge>> {
-    let given = dimensions(policy, args)?;
-    let input = |e: tollgate_policy::Error| CliError::Input(e.to_string());
-    let lookup = |dimension: &str| given.get(dimension).cloned();
-    let resolution = policy.resolve(found.route.charges(), lookup, plan, IfMissing::LeaveOut).map_err(input)?;
-    resolution.resolved.iter().map(|charge| told(policy, charge, plan).map_err(input)).collect()
+/// The request that the command line describes, as a gateway would hand it to the layer.
+fn request(args: &ExplainArgs) -> Result<Parts> {
+    let bad = |what: &str, error: &dyn std::fmt::Display| CliError::Input(format!("{what}: {error}"));
+    let mut request = Request::builder().method(args.method.as_str()).uri(&args.path);
+    for header in &args.headers {
+        let (name, value) =
+            header.split_once(':').ok_or_else(|| bad("--header", &format!("{header:?} is not NAME: VALUE")))?;
+        request = request.header(name.trim(), value.trim());
+    }
+    let mut facts = Facts::default();
+    if let Some(address) = &args.source_ip {
+        facts = facts.with_source_address(address);
+        if facts.source_address().is_none() {
+            return Err(bad("--source-ip", &format!("{address:?} is not an IP address; write 192.0.2.1")));
+        }
+    }
+    let mut claims = serde_json::Map::new();
+    for claim in &args.claims {
+        let (name, value) = pair("--claim", claim, "sub=alice")?;
+        claims.insert(name.to_owned(), value.into());
+    }
+    let request = request.extension(facts.with_claims(claims)).body(()).map_err(|e| bad("the request", &e))?;
+    Ok(request.into_parts().0)
 }
 
-fn told(policy: &Policy, charge: &ResolvedCharge, plan: Option<&str>) -> tollgate_policy::Result<Charge> {
-    let limit = policy.limit(charge.limit.as_str())?;
-    let figures = limit.figures(plan);
-    let (key, missing) = match &charge.key {
-        ResolvedKey::Found { key, .. } => (Some(key), None),
-        ResolvedKey::Missing(part) => (None, Some(part.to_string())),
-        _ => (None, None),
+fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Result<Vec<Charge>> {
+    let told = |charge: &ResolvedCharge| {
+        let limit = policy.limit(charge.limit.as_str())?;
+        let figures = limit.figures(explained.plan.as_deref());
+        let items: Vec<_> = explained.resolution.charges.iter().filter(|c| charges_it(c, charge)).collect();
+        let partition_keys: Vec<_> = items.iter().map(|c| partition_key::of(c.item())).collect();
+        let (key, missing) = match &charge.key {
+            ResolvedKey::Found { key, .. } => (Some(key.to_string()), None),
+            ResolvedKey::Missing(part) => (None, Some(part.to_string())),
+            _ => (None, None),
+        };
+        let is_open = items.iter().all(|c| c.on_store_failure() == StoreFailure::Open);
+        Ok(Charge {
+            limit: charge.limit.to_string(),
+            cost: charge.cost,
+            partition_key: key.as_ref().and(partition_keys.first().cloned()),
+            key,
+            missing,
+            rate: figures.rate().to_owned(),
+            burst: figures.bucket().burst(),
+            algorithm: "token-bucket",
+            mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
+            on_store_failure: if is_open { "open" } else { "closed" },
+            partition_keys,
+        })
     };
-    Ok(Charge {
-        limit: charge.limit.to_string(),
-        cost: charge.cost,
-        key: key.map(ToString::to_string),
-        missing,
-        rate: figures.rate().to_owned(),
-        burst: figures.bucket().burst(),
-        algorithm: "token-bucket",
-        partition_key: key.map(|key| tollgate_dynamodb::partition_key::of(&limit.item(key.clone()))),
-    })
+    explained.resolution.resolved.iter().map(told).collect()
+}
+
+fn charges_it(charges: &Charges, resolved: &ResolvedCharge) -> bool {
+    charges.charges().iter().any(|charge| charge.limit == resolved.limit)
+}
+
+fn dimension(policy: &Policy, name: &str, value: Option<&String>) -> Option<Dimension> {
+    let declared = policy.identity().dimension(name)?;
+    let personal = declared.personal;
+    Some(Dimension { name: name.to_owned(), value: value.cloned(), from: declared.source.to_string(), personal })
+}
+
+fn input(error: tollgate_policy::Error) -> CliError {
+    CliError::Input(error.to_string())
+}
+
+fn pair<'a>(flag: &str, text: &'a str, example: &str) -> Result<(&'a str, &'a str)> {
+    let split = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    split.ok_or_else(|| CliError::Input(format!("{flag} {text:?} must be NAME=VALUE, like {example}")))
 }
 
 /// What the command line says of the caller, as the policy's identity mapping would find it.
@@ -110,14 +197,12 @@ fn dimensions(policy: &Policy, args: &ExplainArgs) -> Result<BTreeMap<String, St
     ];
     let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
     let mut all: BTreeMap<_, _> = named.collect();
-    for pair in &args.dimensions {
-        let split = pair.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
-        let (name, value) =
-            split.ok_or_else(|| CliError::Input(format!("--dimension {pair:?} must be NAME=VALUE, like order=42")))?;
+    for text in &args.dimensions {
+        let (name, value) = pair("--dimension", text, "order=42")?;
         if policy.identity().source(name).is_none() {
             let known: Vec<_> = policy.identity().dimensions().map(|(name, _)| name).collect();
             let known = known.join(", ");
-            return Err(CliError::Input(format!("--dimension {pair:?}: the policy declares {known}, and no {name:?}")));
+            return Err(CliError::Input(format!("--dimension {text:?}: the policy declares {known}, and no {name:?}")));
         }
         all.insert(name.to_owned(), value.to_owned());
     }
@@ -130,7 +215,7 @@ fn dimensions(policy: &Policy, args: &ExplainArgs) -> Result<BTreeMap<String, St
 }
 
 fn text(explanation: &Explanation) -> String {
-    let Explanation { method, path, matched, pattern, why, revision, plan, charges } = explanation;
+    let Explanation { method, path, matched, pattern, why, revision, plan, dimensions, charges, doubt } = explanation;
     let pattern = pattern.as_deref().unwrap_or_default();
     let mut out = String::new();
     let _ = match *matched {
@@ -141,18 +226,37 @@ fn text(explanation: &Explanation) -> String {
     if let Some(plan) = plan {
         let _ = writeln!(out, "  plan {plan}");
     }
-    for Charge { limit, cost, key, missing, rate, burst, partition_key, .. } in charges {
-        let _ = match (key, missing) {
-            (Some(key), _) => writeln!(out, "  {limit}: cost {cost} of {rate}, burst {burst}, on key {key}"),
+    for Dimension { name, value, from, personal } in dimensions {
+        let kept = if *personal { ", kept as a keyed hash" } else { "" };
+        let _ = match value {
+            Some(value) => writeln!(out, "  {name} = {value} ({from}{kept})"),
+            None => writeln!(out, "  {name} has no value ({from}{kept})"),
+        };
+    }
+    match doubt {
+        Some("unproven_address") => {
+            out.push_str("  the address cannot be told: a proxy that the policy trusts left no entry\n")
+        }
+        Some(_) => {
+            out.push_str("  the address is a proxy's in front, so that all its clients are one: see `trusted_hops`\n")
+        }
+        None => {}
+    }
+    for charge in charges {
+        let Charge { limit, cost, rate, burst, on_store_failure, .. } = charge;
+        let mode = if charge.mode == "shadow" { ", only reports" } else { "" };
+        let _ = write!(
+            out,
+            "  {limit}: cost {cost} of {rate}, burst {burst}{mode}, {on_store_failure} without the table, "
+        );
+        let _ = match (&charge.key, &charge.missing) {
+            (Some(key), _) => writeln!(out, "on key {key}"),
             (None, missing) => {
                 let missing = missing.as_deref().unwrap_or("a dimension");
-                writeln!(
-                    out,
-                    "  {limit}: cost {cost} of {rate}, burst {burst}; `{missing}` has no value in this request"
-                )
+                writeln!(out, "on the bucket of all calls where `{missing}` has no value")
             }
         };
-        if let Some(pk) = partition_key {
+        for pk in &charge.partition_keys {
             let _ = writeln!(out, "    item pk = {pk:?}");
         }
     }

@@ -42,6 +42,14 @@ pub(crate) enum Doubt {
 }
 
 impl Doubt {
+    /// The name of its counter, in the singular.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unproven => "unproven_address",
+            Self::Shared => "shared_address",
+        }
+    }
+
     pub(crate) fn event(self) -> Event<'static> {
         match self {
             Self::Unproven => Event::UnprovenAddress,

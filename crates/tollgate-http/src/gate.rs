@@ -8,12 +8,12 @@ use crate::body::{self, Peek};
 use crate::dimension::Asked;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
-use http::Method;
+use crate::identify::{self, Identified, identify};
 use http::request::Parts;
 use std::sync::Arc;
 use tollgate_core::Decision;
 use tollgate_dynamodb::{Event, Limiter, Store};
-use tollgate_policy::{IfMissing, LivePolicy};
+use tollgate_policy::LivePolicy;
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -42,19 +42,10 @@ impl<S> Clone for Gate<S> {
 impl<S: Store> Gate<S> {
     /// Decides about a request, and charges it if it is admitted.
     pub(crate) async fn ask<B: Peek>(&self, parts: &Parts, body: &mut B) -> Verdict {
-        // A preflight carries no credentials, and a browser does not tell the page why it failed.
-        if parts.method == Method::OPTIONS {
-            return Verdict::Unlimited;
-        }
         let policy = self.policy.current();
         let facts = Facts::of(&parts.extensions);
         let path = facts.path().unwrap_or(parts.uri.path());
-        let mut matched = policy.route(parts.method.as_str(), path);
-        // Frameworks answer HEAD with the handler of GET, so it costs the same unless the policy says otherwise.
-        if parts.method == Method::HEAD && policy.exemption("HEAD", path).is_none() {
-            matched = matched.or_else(|| policy.route("GET", path));
-        }
-        let Some(matched) = matched else { return Verdict::Unlimited };
+        let Some(matched) = identify::route(&policy, &parts.method, path) else { return Verdict::Unlimited };
         let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
         let body = body::wanted(&policy, matched.route, body).await;
         match self.decide(&Asked::new(&policy, &matched, parts, &facts, body)).await {
@@ -68,16 +59,10 @@ impl<S: Store> Gate<S> {
     }
 
     async fn decide(&self, asked: &Asked<'_>) -> Result<Decided> {
-        let plans = asked.policy.plans();
-        let claimed = asked.value("plan");
-        let accepted = claimed.as_deref().filter(|plan| plans.accepts(plan));
-        if claimed.is_some() && accepted.is_none() {
+        let Identified { plan, names_unknown_plan, resolution } = identify(asked, |name| asked.value(name))?;
+        if names_unknown_plan {
             self.meter(Event::UnknownPlan);
         }
-        let plan = plans.resolve(accepted)?;
-        let route = asked.matched.route;
-        let lookup = |name: &str| asked.value(name);
-        let resolution = asked.policy.resolve(route.charges(), lookup, plan, IfMissing::Share)?.on(route);
         for (limit, _) in resolution.missing() {
             self.meter(Event::MissingDimension(limit.as_str()));
         }
@@ -85,7 +70,7 @@ impl<S: Store> Gate<S> {
             self.meter(doubt.event());
         }
         let decision = self.limiter.take(&resolution.charges).await?;
-        Ok(Decided { decision, plan: plan.map(str::to_owned) })
+        Ok(Decided { decision, plan })
     }
 
     fn meter(&self, event: Event<'_>) {

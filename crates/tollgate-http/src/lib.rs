@@ -20,6 +20,7 @@
 //! | --- | --- |
 //! | `layer` | [`TollgateLayer`]: the tower layer |
 //! | `gate` | the decision about one request |
+//! | `identify` | [`explain`]: who is charged for a request, and on what |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
 //! | `client_address` | the address that a request is counted by; pure |
@@ -104,6 +105,7 @@ mod error;
 mod facts;
 mod fields;
 mod gate;
+mod identify;
 #[cfg(feature = "lambda")]
 mod lambda;
 mod language;
@@ -116,4 +118,5 @@ mod wait;
 pub use answer::{Additions, Answer, Decided, Exchange};
 pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, read_ahead};
 pub use facts::Facts;
+pub use identify::{Explained, explain};
 pub use layer::{Tollgate, TollgateLayer};

@@ -5,6 +5,7 @@
 use crate::canonical::Fold;
 use crate::network::Network;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 
 /// Where the value of a dimension comes from.
@@ -27,6 +28,21 @@ pub enum Source {
     ApiKey,
     /// A table with `trusted_hops` or `trusted_proxies`: the client's address.
     ClientIp(ClientIp),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Claim(name) => write!(f, "claims.{name}"),
+            Self::Header(name) => write!(f, "header.{name}"),
+            Self::Query(name) => write!(f, "query.{name}"),
+            Self::Path(name) => write!(f, "path.{name}"),
+            Self::Body(name) => write!(f, "body.{name}"),
+            Self::Context(name) => write!(f, "context.{name}"),
+            Self::ApiKey => f.write_str("api_key"),
+            Self::ClientIp(_) => f.write_str("client_ip"),
+        }
+    }
 }
 
 /// A declared dimension.

@@ -93,6 +93,58 @@ fn the_sample_log_gives_the_known_figures() {
 }
 
 #[test]
+fn explain_resolves_a_request_as_the_layer_does_and_names_every_limit_and_dimension() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.toml");
+    let policy = "version = 1
+        [identity]
+        order     = 'path.id'
+        region    = 'query.region'
+        account   = { body = 'username', fold = 'email' }
+        client_ip = { trusted_hops = 1 }
+        [limits.caller]
+        key  = ['user ?? client_ip']
+        rate = '9/h'
+        [limits.order]
+        key  = ['order', 'region']
+        rate = '5/h'
+        own_item = true
+        on_store_failure = 'closed'
+        [limits.account]
+        key  = ['account']
+        rate = '3/h'
+        mode = 'shadow'
+        [[routes]]
+        match  = 'PUT /orders/{id}'
+        charge = ['caller', 'order', { limit = 'account', cost = 2 }]
+        ";
+    std::fs::write(&file, policy).unwrap();
+    let request = ["--method", "PUT", "--path", "/orders/%37?region=eu", "--body", r#"{"username":"Admin@X.org"}"#];
+    let more = ["--header", "Content-Type: application/json", "--header", "X-Forwarded-For: 6.6.6.6, 192.0.2.7"];
+    let explain = |args: &[&str]| run(&[&["explain", "--policy", file.to_str().unwrap()][..], args].concat());
+    let seen = json(&explain(&[&request[..], &more, &["--source-ip", "203.0.113.1", "--json"]].concat()));
+    let values: Vec<_> = seen["dimensions"].as_array().unwrap().iter().map(|d| (&d["name"], &d["value"])).collect();
+    let value = |name: &str| values.iter().find(|(known, _)| *known == name).unwrap().1;
+    assert_eq!((value("user"), value("client_ip")), (&serde_json::Value::Null, &"192.0.2.7".into()));
+    assert_eq!((value("order"), value("region"), value("account")), (&"7".into(), &"eu".into(), &"admin@x.org".into()));
+    let charges = seen["charges"].as_array().unwrap();
+    let told: Vec<_> = charges.iter().map(|c| (c["limit"].as_str().unwrap(), c["mode"].as_str().unwrap())).collect();
+    assert_eq!(told, [("caller", "enforce"), ("order", "enforce"), ("account", "shadow")]);
+    assert_eq!(charges[1]["partition_keys"], serde_json::json!(["1/own/order/order:7,region:eu"]));
+    assert_eq!((&charges[1]["on_store_failure"], &charges[2]["cost"]), (&"closed".into(), &2.into()));
+    assert!(charges[2]["key"].as_str().unwrap().starts_with("account:dev."), "{seen}");
+    let text = stdout(&explain(&[&request[..], &["--claim", "sub=alice", "--source-ip", "203.0.113.1"]].concat()));
+    for line in ["user = alice (claims.sub)", "caller: cost 1 of 9/h", "on key user:alice", "kept as a keyed hash"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let unproven = stdout(&explain(&["--method", "PUT", "--path", "/orders/7", "--source-ip", "203.0.113.1"]));
+    assert!(
+        unproven.contains("left no entry") && unproven.contains("where `user ?? client_ip` has no value"),
+        "{unproven}"
+    );
+}
+
+#[test]
 fn explain_names_route_limits_keys_and_figures() {
     let sample = repository("infra/tollgate.toml");
     let explain = |args: &[&str]| run(&[&["explain", "--policy", sample.to_str().unwrap()][..], args].concat());
@@ -122,7 +174,7 @@ fn explain_names_route_limits_keys_and_figures() {
         );
     }
     let missing = stdout(&explain(&["--method", "GET", "--path", "/api/search"]));
-    assert!(missing.contains("`user ?? client_ip` has no value"), "{missing}");
+    assert!(missing.contains("all calls where `user ?? client_ip` has no value"), "{missing}");
     assert!(stdout(&explain(&["--method", "GET", "--path", "/healthz"])).contains("exempt"));
     assert!(stdout(&explain(&["--method", "GET", "--path", "/nowhere"])).contains("no route"));
     let unknown = explain(&["--method", "POST", "--path", "/api/orders", "--plan", "gold"]);
