@@ -11,9 +11,11 @@
 //! ```
 //!
 //! Every slot behind the refunded one moves ahead by `d`, and must not start before it was used. Those that were seen
-//! do not; one that was charged between the look and the write could, since a write may be held up for long (burst 10,
-//! 1/s: charge 10 at 0 s, give them back by a request that is made at once and arrives at 9.9 s, and 9 that were admitted
-//! at 9 s lie in the past). That is why the condition names the `tat` that was seen, too.
+//! do not; one that was charged between the look and the write could, since a write may be held up for long (burst 1,
+//! 1/s: charge 1 at 0 s, give it back by a request that is made at once and arrives at 1 s, after 1 was admitted there:
+//! its slot would start at 0 s, and 1 more pass). That is why the condition names the `tat` that was seen, too. `adj`
+//! tells that as much was refunded as was charged meanwhile, and `b` that plans have alternated; each of the three is
+//! needed beside the others, and `f` is not, since every change of it renews `b`.
 //!
 //! Invariant: a [`Refund`] gives back each charge at most once, and nothing if it cannot tell how much. What it fails to
 //! give back comes back by itself as the bucket refills.

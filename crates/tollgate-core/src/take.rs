@@ -119,17 +119,15 @@ impl Take {
 
     /// What each limit says if the item is as this process saw it a moment ago, and whether one of them denies.
     ///
-    /// Such an answer may only reject. It leaves aside what has to be looked at in the store: a cost that never fits by
-    /// figures that may be old, and buckets that have to be moved to other terms.
+    /// Such an answer may only reject, and only for a while. What has to be looked at in the store denies nothing here: a
+    /// cost that never fits, by figures that may be old, and a bucket that has to be moved to other terms.
     #[must_use]
     pub fn recall(charges: &Charges, seen: &Item, moment: Moment) -> (Vec<LimitDecision>, bool) {
         let observes = charges.charges().iter().all(|c| c.cost == 0);
         let views = views(charges, Some(seen), moment);
-        let denies = |v: &View<'_>| {
-            let verdict = v.verdict(moment.now);
-            v.denies(verdict) && verdict != Some(Verdict::NeverFits) && (v.is_banned() || !v.moved)
-        };
-        let is_denied = !observes && views.iter().any(denies);
+        let in_the_way = || views.iter().filter(|v| v.denies(v.verdict(moment.now)));
+        let never_fits = |v: &View<'_>| v.verdict(moment.now) == Some(Verdict::NeverFits);
+        let is_denied = !observes && in_the_way().any(|v| v.is_banned() || !v.moved) && !in_the_way().any(never_fits);
         (views.iter().map(|v| v.decide(v.verdict(moment.now), moment.now, Source::Cache)).collect(), is_denied)
     }
 
@@ -148,9 +146,10 @@ impl Take {
     /// The store refused the write and returned the item that it found.
     ///
     /// If the cost fitted at the instant that the refused write was made with, into a bucket that is busy by then, the
-    /// decision stays at that instant: theoretical arrival times only grow, so the busy form's floor holds from now on,
-    /// whoever else writes. (With a later instant the bucket may look idle again, and callers of a bucket that refills
-    /// faster than they write would overtake each other without end. What is left is a bucket whose whole window is
+    /// decision stays at that instant: charges only raise theoretical arrival times, and a refund lowers none below the
+    /// time that it is made at, so the busy form's floor holds from now on, whoever else writes (but for the refund of a
+    /// clock that is behind). With a later instant the bucket may look idle again, and callers of a bucket that refills
+    /// faster than they write would overtake each other without end. (What is left is a bucket whose whole window is
     /// shorter than the spread of the calls under way.) Any instant within the call is as good.
     pub fn refused(&mut self, item: Option<&Item>, moment: Moment) -> Step {
         let at_first = Moment { now: self.now, clock_agrees: false };

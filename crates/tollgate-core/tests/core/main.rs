@@ -7,7 +7,10 @@
 mod carry;
 mod clock;
 mod extremes;
+mod histories;
+mod holds;
 mod key;
+mod recall;
 mod several_limits;
 mod shadow;
 mod store;
