@@ -63,9 +63,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod calls;
 mod mutant;
 mod mutants;
+mod operators;
 mod properties;
+mod refunds;
 mod scenario;
 mod scenarios;
+mod shared;
+mod state;
 mod table;
