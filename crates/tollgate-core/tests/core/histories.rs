@@ -11,7 +11,7 @@ use tollgate_core::refund::Step as RefundStep;
 use tollgate_core::take::{Moment, Notice};
 use tollgate_core::write::Assign;
 use tollgate_core::{
-    Bucket, Charged, Charges, Expect, Hold, Item, ItemKey, Key, LimitName, Override, Refund, Step, Take, Ticks,
+    Bucket, Charged, Charges, Check, Expect, Hold, Item, ItemKey, Key, LimitName, Override, Refund, Step, Take, Ticks,
     Timestamp, TokenBucket, Write,
 };
 
@@ -20,7 +20,7 @@ const HISTORIES: u64 = 1_000_000;
 /// Things that happen in a history, before what is under way is brought to its end.
 const STEPS: u64 = 20;
 /// How far clocks are ahead, in nanoseconds.
-const OFFSETS: [i64; 3] = [-(SECOND as i64), 0, SECOND as i64];
+const OFFSETS: [i64; 3] = [-1_000_000_000, 0, 1_000_000_000];
 
 /// How a refund is reckoned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl World {
     }
 
     fn index(&mut self, of: usize) -> usize {
-        self.rng.pick(0, of as u64 - 1) as usize
+        usize::try_from(self.rng.pick(0, of as u64 - 1)).unwrap()
     }
 
     fn run(mut self) -> i128 {
@@ -371,15 +371,12 @@ fn reckon(rule: Rule, after: &Bucket, cost: u64, found: Option<&Item>, now: Time
 fn blindly(write: &Write, found: Option<&Item>) -> Write {
     let mut write = write.clone();
     let limit = &mut write.limits[0];
-    if let (Assign::Replace(next), Some(found)) = (&mut limit.assign, found.and_then(|item| item.buckets.get("l"))) {
-        if found.busy_period == next.busy_period {
-            let Expect::Present(checks) = &mut limit.expect else { return write };
-            let seen = checks.iter().find_map(|check| match check {
-                tollgate_core::Check::TatIs(tat) => Some(*tat),
-                _ => None,
-            });
-            next.tat = found.tat + (next.tat - seen.unwrap());
-            checks.retain(|check| !matches!(check, tollgate_core::Check::TatIs(_)));
+    let (Assign::Replace(next), Expect::Present(checks)) = (&mut limit.assign, &mut limit.expect) else { return write };
+    for (nth, check) in checks.iter().enumerate() {
+        if let (Check::TatIs(seen), Some(found)) = (check, found.and_then(|item| item.buckets.get("l"))) {
+            next.tat = found.tat + (next.tat - *seen);
+            checks.remove(nth);
+            break;
         }
     }
     write
