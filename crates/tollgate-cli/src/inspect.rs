@@ -86,7 +86,7 @@ fn view(key: &ItemKey, inspection: Inspection) -> Result<Remembered> {
     let item = found.unwrap_or_default();
     let hold = item.hold.as_ref().and_then(|hold| hold.in_force(now));
     let names: BTreeSet<_> = item.buckets.keys().chain(hold.iter().flat_map(|hold| hold.overrides.keys())).collect();
-    let moment = Moment { now, clock_agrees: false };
+    let moment = Moment { now, clock_agrees: true };
     let limits = names.into_iter().map(|name| Ok((name.to_string(), told(key, &item, name, moment)?)));
     Ok(Remembered {
         key: key.key.to_string(),

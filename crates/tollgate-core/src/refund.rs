@@ -1,4 +1,4 @@
-//! Giving a charge back: how much of it may be, and the writes that do it, without I/O.
+//! Giving a charge back: how much of it may be, and the write that does it, without I/O.
 //!
 //! A decision on several items charges some of them before another denies. Subtracting such a charge again over-admits,
 //! even within a busy period: with a burst of 10 at 1/s, charge 10 at 0 s, 5 more at 5 s, subtract the 10 at 5.001 s, and
@@ -7,23 +7,20 @@
 //! its slot then, and `R` the ticks that others were given back in the busy period since:
 //!
 //! ```text
-//! x' = max(x - R, u)      d = clamp(x' + inc - max(now', x'), 0, inc)      tat = tat - d
+//! x' = max(x - R, u)      d = clamp(x' + inc - max(now', x'), 0, inc)
+//! tat = tat - d      if b and g are as seen; another busy period: nothing
 //! ```
 //!
-//! `x'` is where the slot starts at the earliest: refunds of slots ahead of it moved it by `R` at most (those behind it did
-//! not), and never before its own use. `u` is what makes many refunds at once whole: of 30 that charged and give back
-//! together, the first would otherwise get nothing once the others have had theirs.
-//!
-//! Two forms write it:
-//!
-//! - **exact**, first: `tat`, `b` and `g` are as seen, so `R` is. It gives all there is to give, and conflicts with everybody.
-//! - **commuting**, once others were in the way: only `b` and `g` are as seen, `R` may have grown, so `x' = u`, and what is
-//!   given back is `inc` less the time since the charge. Refunds do not conflict with each other, and 40 callers that give
-//!   back at once need 80 writes at most instead of 800.
-//!
-//! `g` stands for "nothing was charged since". A write may be held up for long, and a slot that was charged in the
-//! meantime could come to start before its use: with a burst of 10 at 1/s, charge 10 at 0 s, give them back by a request
-//! that is made at once and arrives at 9.9 s, and 9 that were admitted at 9 s lie in the past.
+//! - `x'` is where the slot starts at the earliest: refunds of slots ahead of it moved it by `R` at most (those behind it
+//!   did not), and never before its own use. Without `u`, of 30 that charged and give back together the first would get
+//!   nothing once the others have had theirs.
+//! - `g` stands for "nothing was charged since". A write may be held up for long, and a slot that was charged in the
+//!   meantime could come to start before its use (burst 1, 1/s: charge 1 at 0 s, give it back by a request that is made at
+//!   once and arrives at 1 s, after 1 was admitted there: its slot would start at 0 s, and 1 more pass).
+//! - Other refunds in the meantime do not matter, though `R` has grown. They were made when nothing was charged that this
+//!   one has not seen, and each leaves the slots behind it where they start no earlier than its own instant: after every use
+//!   that there is. So refunds do not conflict with each other.
+//! - `b` tells that the bucket was moved to other terms; `f` is not needed, since every change of it renews `b`.
 //!
 //! Invariant: a [`Refund`] gives back each charge at most once, and nothing if it cannot tell how much. What it fails to
 //! give back comes back by itself as the bucket refills.
@@ -56,37 +53,15 @@ impl Charged {
         Self { limit, used, start, inc, busy_period: after.busy_period, refunded: after.refunded() }
     }
 
-    /// What may be given back at `now` of a bucket exactly as it was found, in ticks.
+    /// What may be given back at `now` of a bucket that was found: the part of the slot in the future, in ticks.
     #[must_use]
     pub fn unused(&self, found: &Bucket, now: Timestamp) -> Ticks {
-        self.beyond(self.start - (found.refunded() - self.refunded), found, now)
-    }
-
-    /// What may be given back at `now` of a bucket that was found, whatever others are given back meanwhile, in ticks.
-    #[must_use]
-    pub fn surely_unused(&self, found: &Bucket, now: Timestamp) -> Ticks {
-        self.beyond(self.used, found, now)
-    }
-
-    /// The part in the future of a slot that starts at `start`, or at its use, whichever is later.
-    fn beyond(&self, start: Ticks, found: &Bucket, now: Timestamp) -> Ticks {
         if found.busy_period != self.busy_period {
             return Ticks(0);
         }
-        let start = start.max(self.used);
+        let start = (self.start - (found.refunded() - self.refunded)).max(self.used);
         let unused = start + self.inc - start.max(found.terms.bucket.at(now));
         unused.clamp(Ticks(0), self.inc)
-    }
-
-    fn exactly(&self, found: &Bucket, now: Timestamp) -> Option<LimitWrite> {
-        let unused = self.unused(found, now);
-        let next = Bucket { tat: found.tat - unused, ..found.clone() };
-        (unused > Ticks(0)).then(|| LimitWrite::exact(self.limit.clone(), Some(found), next))
-    }
-
-    fn commuting(&self, found: &Bucket, now: Timestamp) -> Option<LimitWrite> {
-        let unused = self.surely_unused(found, now);
-        (unused > Ticks(0)).then(|| LimitWrite::give_back(self.limit.clone(), found, unused))
     }
 }
 
@@ -108,18 +83,22 @@ impl Refund {
     #[must_use]
     pub fn start(charges: Vec<Charged>, item: &Item, now: Timestamp) -> (Self, Step) {
         let refund = Self(charges);
-        let step = refund.step(Some(item), |charged, found| charged.exactly(found, now));
+        let step = refund.step(Some(item), now);
         (refund, step)
     }
 
     /// The store refused the write and returned the item that it found.
     #[must_use]
     pub fn refused(&self, item: Option<&Item>, now: Timestamp) -> Step {
-        self.step(item, |charged, found| charged.commuting(found, now).or_else(|| charged.exactly(found, now)))
+        self.step(item, now)
     }
 
-    fn step(&self, item: Option<&Item>, write: impl Fn(&Charged, &Bucket) -> Option<LimitWrite>) -> Step {
-        let give_back = |charged: &Charged| write(charged, item?.buckets.get(&charged.limit)?);
+    fn step(&self, item: Option<&Item>, now: Timestamp) -> Step {
+        let give_back = |charged: &Charged| {
+            let found = item?.buckets.get(&charged.limit)?;
+            let unused = charged.unused(found, now);
+            (unused > Ticks(0)).then(|| LimitWrite::give_back(charged.limit.clone(), found, unused))
+        };
         let writes: Vec<_> = self.0.iter().filter_map(give_back).collect();
         if writes.is_empty() { Step::Done } else { Step::Write(Write::giving_back(writes)) }
     }

@@ -56,6 +56,9 @@ pub struct Take {
     /// Whether a charge requires the very state that was seen, since no reply will tell what it was added to.
     exactly: bool,
     now: Timestamp,
+    /// Whether the clock agrees with the store's. A hold has ended for a caller only if it does: one process with a clock
+    /// ahead would otherwise lift a ban for everybody.
+    agrees: bool,
     charging: bool,
     /// Limits that only report and are not charged by the write that is under way, since they have no room, and what they
     /// said.
@@ -102,8 +105,8 @@ impl Take {
 
     fn begin(charges: Charges, exactly: bool, last_seen: Option<&Item>, moment: Moment, id: u64) -> (Self, Step) {
         let (left_out, charged, noticed, pending) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (now, charging) = (moment.now, false);
-        let mut take = Self { charges, id, exactly, now, charging, left_out, charged, noticed, pending };
+        let (now, agrees, charging) = (moment.now, moment.clock_agrees, false);
+        let mut take = Self { charges, id, exactly, now, agrees, charging, left_out, charged, noticed, pending };
         let observes = take.charges.charges().iter().all(|c| c.cost == 0);
         let step = if observes {
             Step::Read
@@ -119,40 +122,41 @@ impl Take {
 
     /// What each limit says if the item is as this process saw it a moment ago, and whether one of them denies.
     ///
-    /// Such an answer may only reject. It leaves aside what has to be looked at in the store: a cost that never fits by
-    /// figures that may be old, and buckets that have to be moved to other terms.
+    /// Such an answer may only reject, and only for a while. What has to be looked at in the store denies nothing here: a
+    /// cost that never fits, by figures that may be old, and a bucket that has to be moved to other terms.
     #[must_use]
     pub fn recall(charges: &Charges, seen: &Item, moment: Moment) -> (Vec<LimitDecision>, bool) {
         let observes = charges.charges().iter().all(|c| c.cost == 0);
-        let views = views(charges, Some(seen), moment);
-        let denies = |v: &View<'_>| {
-            let verdict = v.verdict(moment.now);
-            v.denies(verdict) && verdict != Some(Verdict::NeverFits) && (v.is_banned() || !v.moved)
-        };
-        let is_denied = !observes && views.iter().any(denies);
+        let views = views(charges, Some(seen), moment, moment.clock_agrees);
+        let in_the_way = || views.iter().filter(|v| v.denies(v.verdict(moment.now)));
+        let never_fits = |v: &View<'_>| v.verdict(moment.now) == Some(Verdict::NeverFits);
+        let is_denied = !observes && in_the_way().any(|v| v.is_banned() || !v.moved) && !in_the_way().any(never_fits);
         (views.iter().map(|v| v.decide(v.verdict(moment.now), moment.now, Source::Cache)).collect(), is_denied)
     }
 
     /// What each limit says of the item as the store has just left it, charging nothing.
     #[must_use]
     pub fn tell(charges: &Charges, item: &Item, moment: Moment) -> Vec<LimitDecision> {
-        let views = views(charges, Some(item), moment);
+        let views = views(charges, Some(item), moment, moment.clock_agrees);
         views.iter().map(|v| v.decide(v.verdict(moment.now), moment.now, Source::Table)).collect()
     }
 
     /// The store returned the item.
     pub fn read(&mut self, item: Option<&Item>, moment: Moment) -> Step {
+        self.agrees = moment.clock_agrees;
         self.conclude(item, moment)
     }
 
     /// The store refused the write and returned the item that it found.
     ///
     /// If the cost fitted at the instant that the refused write was made with, into a bucket that is busy by then, the
-    /// decision stays at that instant: theoretical arrival times only grow, so the busy form's floor holds from now on,
-    /// whoever else writes. (With a later instant the bucket may look idle again, and callers of a bucket that refills
-    /// faster than they write would overtake each other without end. What is left is a bucket whose whole window is
+    /// decision stays at that instant: charges only raise theoretical arrival times, and a refund lowers none below the
+    /// time that it is made at, so the busy form's floor holds from now on, whoever else writes (but for the refund of a
+    /// clock that is behind). With a later instant the bucket may look idle again, and callers of a bucket that refills
+    /// faster than they write would overtake each other without end. (What is left is a bucket whose whole window is
     /// shorter than the spread of the calls under way.) Any instant within the call is as good.
     pub fn refused(&mut self, item: Option<&Item>, moment: Moment) -> Step {
+        self.agrees = moment.clock_agrees;
         let at_first = Moment { now: self.now, clock_agrees: false };
         // A clock that was corrected meanwhile was wrong before.
         let elapsed = moment.now.as_nanos().checked_sub(self.now.as_nanos());
@@ -175,10 +179,11 @@ impl Take {
     pub fn applied(&mut self, item: &Item, moment: Moment) -> Step {
         self.noticed.append(&mut self.pending);
         if !self.charging {
+            self.agrees = moment.clock_agrees;
             return self.conclude(Some(item), moment);
         }
         // Figures are told as of the instant that the write was made with: its condition proved them.
-        let views = views(&self.charges, Some(item), Moment { now: self.now, clock_agrees: false });
+        let views = views(&self.charges, Some(item), Moment { now: self.now, clock_agrees: false }, self.agrees);
         let left_out = |v: &View<'_>| self.left_out.iter().find(|(limit, _)| *limit == v.charge.limit);
         let is_charged = |v: &View<'_>| v.charge.cost > 0 && left_out(v).is_none();
         let charged =
@@ -224,7 +229,7 @@ impl Take {
     /// What follows if the item is as given: an answer, or the write that makes it so.
     fn conclude(&mut self, item: Option<&Item>, moment: Moment) -> Step {
         self.now = moment.now;
-        let views = views(&self.charges, item, moment);
+        let views = views(&self.charges, item, moment, self.agrees);
         let notices: Vec<_> = views.iter().flat_map(View::notices).collect();
         let verdicts: Vec<_> = views.iter().map(|v| v.verdict(moment.now)).collect();
         let denied = views.iter().zip(&verdicts).any(|(v, verdict)| v.denies(*verdict));
@@ -259,7 +264,7 @@ impl Take {
             Some(Verdict::Allowed { .. }) => !v.moved && v.found.is_some_and(|b| !b.is_idle(moment.now)),
             verdict => !v.denies(verdict),
         };
-        self.charging && views(&self.charges, item, moment).iter().all(fits)
+        self.charging && views(&self.charges, item, moment, self.agrees).iter().all(fits)
     }
 
     /// A write whose refusal would confirm a guessed denial, and whose success would be a fair charge.
@@ -268,7 +273,7 @@ impl Take {
         let unheld = last_seen.filter(|item| item.hold.as_ref().is_some_and(|h| h.banned_until.is_some()));
         let unheld = unheld.map(|item| Item { hold: None, ..item.clone() });
         let guess = unheld.as_ref().or(last_seen);
-        let views = views(&self.charges, guess, moment);
+        let views = views(&self.charges, guess, moment, self.agrees);
         let only_reports = |v: &View<'_>| v.charge.mode == Mode::Shadow;
         let costs = |v: &&View<'_>| v.charge.cost > 0;
         let leaves_out = views.iter().filter(costs).any(|v| !only_reports(v));
@@ -293,19 +298,26 @@ impl Take {
         let adopted = item.and_then(|i| i.horizon).unwrap_or(0);
         let needed = views.iter().map(|v| v.horizon(self.now)).max().unwrap_or(0);
         let horizon = self.charges.horizon().max(adopted).max(needed);
-        Write::new(writes, self.now, horizon, item.and_then(|i| i.hold.as_ref()))
+        let hold = item.and_then(|i| i.hold.as_ref());
+        if self.agrees {
+            Write::new(writes, self.now, horizon, hold)
+        } else {
+            Write::under(writes, self.now, horizon, hold)
+        }
     }
 }
 
-fn views<'a>(charges: &'a Charges, item: Option<&'a Item>, moment: Moment) -> Vec<View<'a>> {
-    charges.charges().iter().map(|charge| View::new(charges, charge, item, moment)).collect()
+fn views<'a>(charges: &'a Charges, item: Option<&'a Item>, moment: Moment, agrees: bool) -> Vec<View<'a>> {
+    charges.charges().iter().map(|charge| View::new(charges, charge, item, moment, agrees)).collect()
 }
 
 impl<'a> View<'a> {
-    fn new(charges: &'a Charges, charge: &'a Charge, item: Option<&'a Item>, moment: Moment) -> Self {
+    fn new(charges: &'a Charges, charge: &'a Charge, item: Option<&'a Item>, moment: Moment, agrees: bool) -> Self {
+        // To a clock that does not agree nothing has ended.
+        let ended = if agrees { moment.now } else { Timestamp::default() };
         let hold = item.and_then(|item| item.hold.as_ref());
-        let held = hold.and_then(|hold| Held::of(hold, &charge.limit, moment.now));
-        let overridden = hold.and_then(|hold| hold.overrides.get(&charge.limit)).filter(|o| o.until > moment.now);
+        let held = hold.and_then(|hold| Held::of(hold, &charge.limit, ended));
+        let overridden = hold.and_then(|hold| hold.overrides.get(&charge.limit)).filter(|o| o.until > ended);
         let found = item.and_then(|item| item.buckets.get(&charge.limit));
         let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.bucket));
         let Some(bucket) = found else {
@@ -340,7 +352,7 @@ impl<'a> View<'a> {
     fn verdict(&self, now: Timestamp) -> Option<Verdict> {
         match self.held {
             Some(Held::Ban { until }) => Some(Verdict::Denied {
-                retry_after: Duration::from_nanos(until.as_nanos().saturating_sub(now.as_nanos())),
+                retry_after: Duration::from_nanos(until.as_nanos().saturating_sub(now.as_nanos()).max(1)),
             }),
             _ => (self.charge.cost > 0).then(|| self.terms.bucket.take(self.tat, now, self.charge.cost)),
         }

@@ -232,6 +232,12 @@ impl Write {
         Self { hold, ..write }
     }
 
+    /// As [`Self::new`], by a caller whose clock cannot tell what has ended: the hold stays as it is.
+    #[must_use]
+    pub fn under(limits: Vec<LimitWrite>, now: Timestamp, horizon: u64, seen: Option<&Hold>) -> Self {
+        Self::holding(limits, now, horizon, seen, seen)
+    }
+
     /// A write that sets the hold to `next`, if it is as `seen`.
     #[must_use]
     pub fn set_hold(now: Timestamp, horizon: u64, seen: Option<&Hold>, next: Option<Hold>) -> Self {

@@ -1,10 +1,10 @@
 //! The protocol minus one guard: what must be caught if the model is worth anything.
 //!
 //! A mutant changes a [`Write`] on its way to the table, so everything else is the real protocol: it weakens the condition,
-//! or leaves out something that later calls go by.
+//! or leaves out something that later calls go by. Some reckon a refund otherwise: see [`Giving`](crate::refunds::Giving).
 
 use tollgate_core::write::{Assign, ItemCheck};
-use tollgate_core::{Check, LimitWrite, Ticks, Timestamp, Write};
+use tollgate_core::{Check, Expect, Item, LimitWrite, Ticks, Timestamp, Write};
 
 /// Which guard is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,14 +21,18 @@ pub(crate) enum Mutant {
     IdleWithoutTerms,
     /// The idle form does not check `tat < now`.
     IdleWithoutTat,
-    /// The change form does not check the `tat` seen.
-    ChangeWithoutTat,
-    /// The change form does not check the `f` seen.
-    ChangeWithoutTerms,
-    /// The change form does not check the `b` seen.
-    ChangeWithoutBusyPeriod,
-    /// The change form checks neither the `f` nor the `b` seen.
-    ChangeWithoutTermsAndBusyPeriod,
+    /// The exact form does not check the `tat` seen.
+    ExactWithoutTat,
+    /// The exact form does not check the `f` seen.
+    ExactWithoutTerms,
+    /// The exact form does not check the `b` seen.
+    ExactWithoutBusyPeriod,
+    /// The exact form checks neither the `f` nor the `b` seen.
+    ExactWithoutTermsAndBusyPeriod,
+    /// The exact form does not check the `g` seen.
+    ExactWithoutGross,
+    /// The exact form checks neither the `tat` nor the `g` seen.
+    ExactWithoutTatAndGross,
     /// No form checks the item's horizon.
     WithoutHorizon,
     /// The item expires as soon as it is written.
@@ -37,6 +41,34 @@ pub(crate) enum Mutant {
     ChangeWithoutSince,
     /// A write whose reply was lost is sent again.
     RetriesAmbiguous,
+    /// A refund gives the whole charge back, whatever has become of the bucket.
+    RefundsAll,
+    /// A refund gives the whole charge back within its busy period.
+    RefundsAllOfItsBusyPeriod,
+    /// A refund gives back what lies ahead of the slot as it was charged, wherever other refunds have moved it.
+    RefundsIgnoringOthers,
+    /// A refund reckons with a bucket that began another busy period as if it were the charge's.
+    RefundsInAnyBusyPeriod,
+    /// A refund does not check the `b` seen.
+    RefundWithoutBusyPeriod,
+    /// A refund does not check the `g` seen, so not whether anything was charged since.
+    RefundWithoutGross,
+    /// The busy form does not check the hold.
+    BusyWithoutHold,
+    /// The idle form does not check the hold.
+    IdleWithoutHold,
+    /// The exact form does not check the hold.
+    ExactWithoutHold,
+    /// A write that expects a hold takes none for it.
+    HoldMayBeAbsent,
+    /// A write that expects a hold takes any other for it.
+    AnyHold,
+    /// What has ended of a hold is removed whatever the hold is by then.
+    LapseWithoutHold,
+    /// `expires_at` does not wait for the end of the hold.
+    ExpiresBeforeHold,
+    /// A caller that knows of a ban goes on asking for it to be there.
+    ProbesUnderBan,
 }
 
 /// The form of a limit's part of a write.
@@ -44,51 +76,90 @@ pub(crate) enum Mutant {
 pub(crate) enum Form {
     Busy,
     Idle,
-    Change,
+    Exact,
+    Refund,
 }
 
 /// Which form `limit` is.
 pub(crate) fn form(limit: &LimitWrite) -> Form {
-    match (&limit.assign, limit.or_absent) {
+    match (&limit.assign, &limit.expect) {
         (Assign::Extend { .. }, _) => Form::Busy,
-        (Assign::Replace(_), true) => Form::Idle,
-        (Assign::Replace(_), false) => Form::Change,
+        (Assign::Replace(_), Expect::AbsentOr(_)) => Form::Idle,
+        (Assign::Replace(_), Expect::Absent | Expect::Present(_)) => Form::Exact,
+        (Assign::GiveBack { .. }, _) => Form::Refund,
     }
 }
 
 impl Mutant {
-    /// The write as it reaches the table.
-    pub(crate) fn weaken(self, write: &Write) -> Write {
-        let mut write = write.clone();
+    /// The write, dated by `secs` of epoch time, as it reaches the table, where it finds `item`.
+    pub(crate) fn weaken(self, write: &Write, secs: u64, item: Option<&Item>) -> Write {
+        let mut sent = write.clone();
         match self {
-            Self::WithoutHorizon => write.checks.retain(|check| !matches!(check, ItemCheck::HorizonAtMost(_))),
-            Self::WithoutMemory => write.expires_at -= write.horizon + 1,
-            _ => write.limits.iter_mut().for_each(|limit| self.weaken_limit(limit)),
+            Self::WithoutHorizon => sent.checks.retain(|check| !matches!(check, ItemCheck::HorizonAtMost(_))),
+            Self::WithoutMemory => {
+                if let Some(memory) = &mut sent.memory {
+                    memory.expires_at -= memory.horizon + 1;
+                }
+            }
+            Self::ExpiresBeforeHold => {
+                if let Some(memory) = &mut sent.memory {
+                    memory.expires_at = memory.expires_at.min(secs + memory.horizon + 1);
+                }
+            }
+            _ => {
+                self.weaken_hold(&mut sent, item);
+                for limit in &mut sent.limits {
+                    self.weaken_limit(limit, form(limit));
+                }
+            }
         }
-        write
+        sent
     }
 
-    fn weaken_limit(self, limit: &mut LimitWrite) {
-        let form = form(limit);
-        if let (Self::ChangeWithoutSince, Form::Change, Assign::Replace(next)) = (self, form, &mut limit.assign) {
+    fn weaken_hold(self, write: &mut Write, item: Option<&Item>) {
+        let unguarded = match self {
+            Self::BusyWithoutHold => Some(Form::Busy),
+            Self::IdleWithoutHold => Some(Form::Idle),
+            Self::ExactWithoutHold => Some(Form::Exact),
+            _ => None,
+        };
+        let found = item.and_then(|item| item.hold.as_ref());
+        let is_unguarded = write.limits.iter().any(|limit| Some(form(limit)) == unguarded)
+            || (self == Self::LapseWithoutHold && write.hold.is_some() && !write.limits.is_empty());
+        write.checks.retain(|check| match check {
+            ItemCheck::HorizonAtMost(_) => true,
+            ItemCheck::HoldIs(Some(_)) if self == Self::HoldMayBeAbsent => found.is_some(),
+            ItemCheck::HoldIs(Some(_)) if self == Self::AnyHold => found.is_none(),
+            ItemCheck::HoldIs(_) => !is_unguarded,
+        });
+    }
+
+    fn weaken_limit(self, limit: &mut LimitWrite, form: Form) {
+        if let (Self::ChangeWithoutSince, Form::Exact, Assign::Replace(next)) = (self, form, &mut limit.assign) {
             next.busy_period.since = Timestamp::default();
         }
-        let floor = Ticks(i128::MIN);
-        for check in &mut limit.checks {
+        let (Expect::AbsentOr(checks) | Expect::Present(checks)) = &mut limit.expect else { return };
+        for check in &mut *checks {
             match (self, check) {
                 (Self::BusyWithoutCeiling, Check::TatBetween(_, to)) => *to = Ticks(i128::MAX),
-                (Self::BusyWithoutFloor, Check::TatBetween(from, _)) => *from = floor,
+                (Self::BusyWithoutFloor, Check::TatBetween(from, _)) => *from = Ticks(i128::MIN),
                 _ => {}
             }
         }
-        limit.checks.retain(|check| !match (self, form) {
+        checks.retain(|check| !match (self, form) {
             (Self::BusyWithoutTerms, Form::Busy)
             | (Self::IdleWithoutTerms, Form::Idle)
-            | (Self::ChangeWithoutTerms, Form::Change) => matches!(check, Check::TermsAre(_)),
+            | (Self::ExactWithoutTerms, Form::Exact) => matches!(check, Check::TermsAre(_)),
             (Self::IdleWithoutTat, Form::Idle) => matches!(check, Check::TatBelow(_)),
-            (Self::ChangeWithoutTat, Form::Change) => matches!(check, Check::TatIs(_)),
-            (Self::ChangeWithoutBusyPeriod, Form::Change) => matches!(check, Check::BusyPeriodIs(_)),
-            (Self::ChangeWithoutTermsAndBusyPeriod, Form::Change) => {
+            (Self::ExactWithoutTat, Form::Exact) => matches!(check, Check::TatIs(_)),
+            (Self::ExactWithoutTatAndGross, Form::Exact) => matches!(check, Check::TatIs(_) | Check::GrossIs(_)),
+            (Self::ExactWithoutBusyPeriod, Form::Exact) | (Self::RefundWithoutBusyPeriod, Form::Refund) => {
+                matches!(check, Check::BusyPeriodIs(_))
+            }
+            (Self::ExactWithoutGross, Form::Exact) | (Self::RefundWithoutGross, Form::Refund) => {
+                matches!(check, Check::GrossIs(_))
+            }
+            (Self::ExactWithoutTermsAndBusyPeriod, Form::Exact) => {
                 matches!(check, Check::TermsAre(_) | Check::BusyPeriodIs(_))
             }
             _ => false,

@@ -1,122 +1,37 @@
 //! The protocol with one guard missing: each is caught, so each guard is needed and the model can see it.
 
+mod calls;
+mod exact;
+mod holds;
+mod refunds;
+
 use crate::mutant::Mutant;
 use crate::properties::Fault;
-use crate::scenario::{Caller, Scenario, charge, charges, spender, terms};
-use crate::scenarios::two_plans_and_clocks_apart;
+use crate::scenario::Scenario;
 use crate::table::Table;
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// The number of actions of the shortest counterexample, or `None` if `scenario` has no fault.
-fn counterexample(scenario: &Scenario) -> Option<usize> {
-    let search = || Table::new(scenario.clone()).checker().finish_when(HasDiscoveries::AnyFailures);
-    let found = !search().spawn_bfs().join().discoveries().is_empty();
-    // The checker reports the last counterexample of a block of states; to get the shortest, the depth is raised. It
-    // counts states, the first included, and does not look at those of the depth given.
-    found
-        .then(|| (1..).find(|n| !search().target_max_depth(n + 2).spawn_bfs().join().discoveries().is_empty()).unwrap())
+/// Whether `scenario` has a fault within that many actions.
+fn is_faulty(scenario: &Scenario, within: Option<usize>) -> bool {
+    let mut search = Table::new(scenario.clone()).checker().finish_when(HasDiscoveries::AnyFailures);
+    if let Some(actions) = within {
+        // The depth counts states, the first included, and those of the depth given are not looked at.
+        search = search.target_max_depth(actions + 2);
+    }
+    !search.spawn_bfs().join().discoveries().is_empty()
 }
 
-/// Without `guard` the `fault` is found within `actions` actions; with it there is none.
-fn caught(scenario: Scenario, guard: Mutant, fault: Fault, actions: usize) {
-    assert_eq!(counterexample(&scenario), None, "the real protocol");
-    assert_eq!(counterexample(&scenario.without(guard).looking_for(fault)), Some(actions), "without the guard");
-}
-
-#[test]
-fn busy_form_needs_f() {
-    let (fast, slow) = (terms(1, "fast", 2, 1000, 3), terms(1, "slow", 1, 1000, 3));
-    let scenario = Scenario::new(vec![spender(&fast, &[3]), spender(&slow, &[1])], &[1], 1);
-    caught(scenario, Mutant::BusyWithoutTerms, Fault::OverAdmitted, 6);
-}
-
-#[test]
-fn busy_form_needs_its_ceiling() {
-    let t = terms(1, "", 1, 1000, 1);
-    let scenario = Scenario::new(vec![spender(&t, &[1]), spender(&t, &[1])], &[1], 1);
-    caught(scenario, Mutant::BusyWithoutCeiling, Fault::OverAdmitted, 6);
-}
-
-#[test]
-fn busy_form_needs_its_floor() {
-    let t = terms(1, "", 1, 1000, 1);
-    let scenario = Scenario::new(vec![spender(&t, &[1]), spender(&t, &[1]), spender(&t, &[1])], &[3], 1);
-    caught(scenario, Mutant::BusyWithoutFloor, Fault::OverAdmitted, 9);
-}
-
-#[test]
-fn idle_form_needs_f() {
-    let (thirds, whole) = (terms(1, "thirds", 3, 1000, 9), terms(1, "whole", 1, 1000, 3));
-    let scenario = Scenario::new(vec![spender(&thirds, &[1, 9]), spender(&whole, &[3])], &[2], 1);
-    caught(scenario, Mutant::IdleWithoutTerms, Fault::OverAdmitted, 12);
-}
-
-#[test]
-fn idle_form_needs_tat_below_now() {
-    let t = terms(1, "", 1, 1000, 1);
-    let scenario = Scenario::new(vec![spender(&t, &[1, 1]), spender(&t, &[1])], &[2], 1);
-    caught(scenario, Mutant::IdleWithoutTat, Fault::OverAdmitted, 12);
-}
-
-#[test]
-fn change_form_needs_the_tat_seen() {
-    let (old, new) = (terms(1, "", 1, 1000, 2), terms(2, "", 1, 1000, 2));
-    let scenario = Scenario::new(vec![spender(&old, &[1, 1]), spender(&new, &[1])], &[1], 0);
-    caught(scenario, Mutant::ChangeWithoutTat, Fault::OverAdmitted, 11);
-}
-
-/// Two callers move one bucket; the first leaves the very `tat` that the second has seen.
-fn equal_tat_under_other_terms() -> Scenario {
-    let (slow, fast) = (terms(1, "slow", 1, 2000, 2), terms(1, "fast", 1, 1000, 2));
-    Scenario::new(vec![spender(&slow, &[1]), spender(&fast, &[1]), spender(&fast, &[1])], &[1], 1)
-}
-
-#[test]
-fn change_form_needs_the_f_or_the_b_seen() {
-    let guard = Mutant::ChangeWithoutTermsAndBusyPeriod;
-    caught(equal_tat_under_other_terms(), guard, Fault::OverAdmitted, 13);
-}
-
-/// With equal `tat`, every change of `f` shows in `b`, and a renewed `b` under the same `f` is the same debt. `b` alone
-/// will matter to refunds, which only it tells that the slot has moved; there are none in this model.
-#[test]
-fn of_the_f_and_the_b_seen_one_is_enough_without_refunds() {
-    for guard in [Mutant::ChangeWithoutTerms, Mutant::ChangeWithoutBusyPeriod] {
-        assert_eq!(counterexample(&equal_tat_under_other_terms().without(guard)), None);
+/// Without each `guard` the shortest way to the `fault` takes so many actions; with all of them there is none.
+fn caught(scenario: &Scenario, guards: &[(Mutant, Fault, usize)]) {
+    assert!(!is_faulty(scenario, None), "the real protocol");
+    for (guard, fault, actions) in guards {
+        let mutant = scenario.clone().without(*guard).looking_for(*fault);
+        assert!(!is_faulty(&mutant, Some(actions - 1)), "{guard:?}: {fault:?} is found in less than {actions}");
+        assert!(is_faulty(&mutant, Some(*actions)), "{guard:?}: {fault:?} takes more than {actions}");
     }
 }
 
-#[test]
-fn change_form_leaves_the_instant_that_it_reckoned_debt_at() {
-    caught(two_plans_and_clocks_apart(), Mutant::ChangeWithoutSince, Fault::OverAdmitted, 17);
-}
-
-/// A limit that is forgotten after 1,363 s in one item with one that is forgotten after 364 s.
-fn long_and_short() -> Scenario {
-    let (short, long) = (terms(1, "", 1, 1000, 1), terms(1, "", 1, 1_000_000, 1));
-    let on = |name, terms| charges(vec![charge(name, terms, 1)]);
-    let ask_long = Caller { offset: 0, calls: vec![on("long", &long); 2] };
-    let ask_short = Caller { offset: 0, calls: vec![on("short", &short)] };
-    Scenario::new(vec![ask_long, ask_short], &[366], 1).deleting()
-}
-
-#[test]
-fn every_form_needs_the_horizon() {
-    caught(long_and_short(), Mutant::WithoutHorizon, Fault::HorizonShrank, 4);
-    caught(long_and_short(), Mutant::WithoutHorizon, Fault::OverAdmitted, 10);
-}
-
-#[test]
-fn expiry_needs_the_horizon() {
-    let t = terms(1, "", 1, 4000, 1);
-    let scenario = Scenario::new(vec![spender(&t, &[1]), spender(&t, &[1])], &[2], 1).deleting();
-    caught(scenario.clone(), Mutant::WithoutMemory, Fault::ExpiresTooEarly, 2);
-    caught(scenario, Mutant::WithoutMemory, Fault::OverAdmitted, 8);
-}
-
-#[test]
-fn an_ambiguous_write_is_not_sent_again() {
-    let t = terms(1, "", 1, 1000, 2);
-    let scenario = Scenario::new(vec![spender(&t, &[1])], &[1], 0).losing(1);
-    caught(scenario, Mutant::RetriesAmbiguous, Fault::ChargedTwice, 4);
+/// Without `guard` there is no fault either: others do its work.
+fn not_needed(scenario: &Scenario, guard: Mutant) {
+    assert!(!is_faulty(&scenario.clone().without(guard), None), "{guard:?}");
 }

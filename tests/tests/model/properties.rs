@@ -4,9 +4,10 @@
 //! name has its counterexample.
 
 use crate::scenario::Scenario;
+use crate::table::EPOCH;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tollgate_core::write::Assign;
-use tollgate_core::{Charges, Decision, Item, LimitName, Outcome, Timestamp, Write};
+use tollgate_core::{Charges, Decision, Expect, Hold, Item, LimitName, Mode, Outcome, Timestamp, TokenBucket, Write};
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +22,7 @@ pub(crate) enum Fault {
     DeniedThoughItFits,
     /// `h` shrank.
     HorizonShrank,
-    /// `expires_at` does not cover a `tat`: somebody could find the item deleted and the bucket full too early.
+    /// `expires_at` does not cover a `tat` or the hold: somebody could find the item deleted and the bucket full too early.
     ExpiresTooEarly,
     /// A corrected write was refused though the item had not changed since.
     RefusedUnchanged,
@@ -29,6 +30,18 @@ pub(crate) enum Fault {
     TooManyWrites,
     /// A bucket was pulled back though all clocks agree.
     PulledBack,
+    /// A refund gave back more than the charge, or twice.
+    OverRefunded,
+    /// A refund was applied to another busy period than the charge's.
+    RefundedElsewhere,
+    /// A charge was applied to an item under a ban.
+    BanBypassed,
+    /// A bucket was charged or moved by other figures than the hold sets.
+    WrongFigures,
+    /// A hold was lost before its end.
+    HoldLost,
+    /// What was admitted by an override is over the override's own bound.
+    OverrideExceeded,
 }
 
 /// Something interesting that has to happen, or a run would prove nothing.
@@ -39,8 +52,8 @@ pub(crate) enum Event {
     Busy,
     /// The idle form was applied to an existing bucket.
     Idle,
-    /// A change form was applied.
-    Change,
+    /// An exact form was applied that is no refund.
+    Exact,
     /// A call was denied.
     Denied,
     /// The table deleted the item.
@@ -53,6 +66,20 @@ pub(crate) enum Event {
     AdmittedAfterRefusal,
     /// A call was decided under newer terms than the caller's own.
     FollowedNewer,
+    /// A charge was given back.
+    Refunded,
+    /// A charge was given back after its caller had given up.
+    RefundedLate,
+    /// A call was refused, and nothing of its charge could be given back.
+    NothingToRefund,
+    /// A call was denied by a ban.
+    Banned,
+    /// A call was admitted by an override.
+    AdmittedByOverride,
+    /// A call removed what had ended of a hold.
+    Lapsed,
+    /// A call was admitted without a limit that only reports.
+    LeftOut,
 }
 
 /// Which events have happened anywhere in a run. Kept beside the states, since a flag in them would multiply them.
@@ -75,21 +102,35 @@ pub(crate) struct Admission {
     pub(crate) limit: LimitName,
     pub(crate) secs: u64,
     pub(crate) cost: u64,
+    /// The operator's override that it was admitted by.
+    pub(crate) under: Option<usize>,
 }
 
 /// For every pair of admissions: cost in `[t_i, t_j] <= B + rate * (t_j - t_i + spread)`, in integers.
 ///
 /// With several terms in play, `B` and `rate` are the largest of them. `admitted` is sorted by limit and time.
 pub(crate) fn over_admitted(scenario: &Scenario, admitted: &[Admission]) -> bool {
+    let admitted: Vec<_> = admitted.iter().collect();
+    admitted.chunk_by(|a, b| a.limit == b.limit).any(|of| exceeds(&scenario.buckets_of(&of[0].limit), of, scenario))
+}
+
+/// The same, of what each override admitted, by its figures alone.
+pub(crate) fn override_exceeded(scenario: &Scenario, admitted: &[Admission]) -> bool {
+    scenario.overrides().enumerate().any(|(nth, (_, bucket, _))| {
+        let under: Vec<_> = admitted.iter().filter(|a| a.under == Some(nth)).collect();
+        exceeds(&[bucket], &under, scenario)
+    })
+}
+
+fn exceeds(buckets: &[TokenBucket], admitted: &[&Admission], scenario: &Scenario) -> bool {
+    let burst = buckets.iter().map(|b| i128::from(b.burst())).max().unwrap();
     admitted.iter().enumerate().any(|(i, first)| {
         let mut cost = 0;
-        admitted[i..].iter().take_while(|a| a.limit == first.limit).any(|last| {
+        admitted[i..].iter().any(|last| {
             cost += i128::from(last.cost);
             let span = i128::from(last.secs - first.secs) * 1_000_000_000 + i128::from(scenario.spread());
-            let buckets = || scenario.charges_on(&first.limit).map(|c| c.terms.bucket);
-            let burst = buckets().map(|b| i128::from(b.burst())).max().unwrap();
             // cost - burst > n / P * span for every rate n / P, thus for the largest.
-            buckets().all(|b| (cost - burst) * i128::from(b.period()) > i128::from(b.n()) * span)
+            buckets.iter().all(|b| (cost - burst) * i128::from(b.period()) > i128::from(b.n()) * span)
         })
     })
 }
@@ -97,7 +138,7 @@ pub(crate) fn over_admitted(scenario: &Scenario, admitted: &[Admission]) -> bool
 /// Whether `write` takes tokens of a limit, told by what it does to the item `before` rather than by what its maker says.
 pub(crate) fn takes_tokens(write: &Write, before: Option<&Item>, charges: &Charges) -> bool {
     write.limits.iter().any(|limit| match (&limit.assign, before.and_then(|i| i.buckets.get(&limit.limit))) {
-        (Assign::Replace(next), Some(seen)) if !limit.or_absent => {
+        (Assign::Replace(next), Some(seen)) if !matches!(limit.expect, Expect::AbsentOr(_)) => {
             let charge = charges.charges().iter().find(|c| c.limit == limit.limit).unwrap();
             next.tat > next.terms.carry(&seen.terms, seen.tat, next.busy_period.since, charge.on_change)
         }
@@ -105,9 +146,10 @@ pub(crate) fn takes_tokens(write: &Write, before: Option<&Item>, charges: &Charg
     })
 }
 
-/// Whether every cost fits the item at `now`, by the terms that the decision names.
+/// Whether every cost fits the item at `now`, by the terms that the decision names. Limits that only report do not matter.
 pub(crate) fn fits(charges: &Charges, decision: &Decision, item: Option<&Item>, now: Timestamp) -> bool {
-    charges.charges().iter().zip(&decision.limits).all(|(charge, told)| {
+    let told = charges.charges().iter().zip(&decision.limits);
+    told.filter(|(charge, _)| charge.mode == Mode::Enforce).all(|(charge, told)| {
         let bucket = &told.terms.bucket;
         let (period, ns) = (i128::from(bucket.period()), i128::from(now.as_nanos()));
         let now_ticks = ns * i128::from(bucket.n());
@@ -124,11 +166,39 @@ pub(crate) fn fits(charges: &Charges, decision: &Decision, item: Option<&Item>, 
     })
 }
 
-/// Whether whoever finds the item deleted, by the slowest clock, would have found every bucket full.
+/// Whether whoever finds the item deleted, by the slowest clock, would have found every bucket full, and no hold.
 ///
 /// The table deletes when its time in whole seconds is past `expires_at`, so not before `expires_at + 1 s`.
 pub(crate) fn expires_in_time(scenario: &Scenario, item: &Item) -> bool {
-    let slowest = scenario.callers.iter().map(|c| c.offset).min().unwrap().min(0);
-    let deleted = (i128::from(item.expires_at.unwrap()) + 1) * 1_000_000_000 + i128::from(slowest);
-    item.buckets.values().all(|b| b.tat.0 <= deleted * i128::from(b.terms.bucket.n()))
+    let deleted = item.expires_at.unwrap() + 1;
+    let by_slowest = i128::from(scenario.slowest(deleted - EPOCH).as_nanos());
+    let is_full = |tat: i128, n: u64| tat <= by_slowest * i128::from(n);
+    item.buckets.values().all(|b| is_full(b.tat.0, b.terms.bucket.n()))
+        && item.hold.as_ref().is_none_or(|hold| hold.until() <= Timestamp::from_secs(deleted))
+}
+
+/// What `hold` sets for longer than until `now`, whatever its id.
+fn in_force(hold: Option<&Hold>, now: Timestamp) -> Option<Hold> {
+    hold.and_then(|hold| hold.in_force(now)).map(|hold| Hold { id: 0, ..hold })
+}
+
+/// Whether everything that is still in force by the fastest clock was left in force.
+pub(crate) fn keeps_hold(scenario: &Scenario, before: Option<&Item>, next: &Item, secs: u64) -> bool {
+    let now = scenario.fastest(secs);
+    in_force(before.and_then(|item| item.hold.as_ref()), now) == in_force(next.hold.as_ref(), now)
+}
+
+/// Whether the item is under a ban that is in force by the fastest clock.
+pub(crate) fn bypasses_ban(scenario: &Scenario, before: Option<&Item>, secs: u64) -> bool {
+    let until = before.and_then(|item| item.hold.as_ref()?.banned_until);
+    until.is_some_and(|until| until > scenario.fastest(secs))
+}
+
+/// Whether the limits that `write` charged or moved go by the operator's figures just where the item has some.
+pub(crate) fn goes_by_hold(write: &Write, next: &Item) -> bool {
+    write.limits.iter().all(|limit| {
+        let terms = &next.buckets[&limit.limit].terms;
+        let set = next.hold.as_ref().and_then(|hold| hold.overrides.get(&limit.limit));
+        set.map_or(!terms.is_override(), |set| terms.is_override() && terms.bucket == set.bucket)
+    })
 }

@@ -5,10 +5,20 @@
 
 use crate::mutant::Mutant;
 use crate::properties::Fault;
-use tollgate_core::{Charge, Charges, Key, LimitName, OnChange, Terms, TokenBucket};
+use crate::table::EPOCH;
+use tollgate_core::{Charge, Charges, Item, ItemKey, Key, LimitName, Mode, OnChange, Terms, Timestamp, TokenBucket};
 
 /// A second, in nanoseconds.
 pub(crate) const SECOND: i64 = 1_000_000_000;
+
+/// What another key says of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Elsewhere {
+    Allows,
+    /// Either.
+    MayDeny,
+    Denies,
+}
 
 /// One of the callers that share the key.
 #[derive(Debug, Clone)]
@@ -17,6 +27,54 @@ pub(crate) struct Caller {
     pub(crate) offset: i64,
     /// What it asks for in each of its calls.
     pub(crate) calls: Vec<Charges>,
+    /// What another key says of its calls after this one was charged.
+    pub(crate) elsewhere: Elsewhere,
+    /// Whether it charges as part of a transaction.
+    pub(crate) exactly: bool,
+}
+
+impl Caller {
+    /// A caller whose clock is right.
+    pub(crate) fn new(calls: Vec<Charges>) -> Self {
+        Self { offset: 0, calls, elsewhere: Elsewhere::Allows, exactly: false }
+    }
+
+    /// Its clock is that many seconds ahead.
+    pub(crate) fn ahead(self, secs: i64) -> Self {
+        Self { offset: secs * SECOND, ..self }
+    }
+
+    pub(crate) fn refusable(self) -> Self {
+        Self { elsewhere: Elsewhere::MayDeny, ..self }
+    }
+
+    pub(crate) fn refused(self) -> Self {
+        Self { elsewhere: Elsewhere::Denies, ..self }
+    }
+
+    pub(crate) fn exactly(self) -> Self {
+        Self { exactly: true, ..self }
+    }
+}
+
+/// What an operator sets. Ends are in true seconds since the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A ban until then.
+    Ban(u64),
+    /// Other figures for a limit until then.
+    Override(LimitName, TokenBucket, u64),
+    /// Everything is lifted.
+    Lift,
+}
+
+/// Somebody who bans the key, or gives it other figures.
+#[derive(Debug, Clone)]
+pub(crate) struct Operator {
+    /// How far its clock is ahead of the table's, nanoseconds.
+    pub(crate) offset: i64,
+    /// What it does, in turn.
+    pub(crate) changes: Vec<Change>,
 }
 
 /// Who calls, and the bounds of the search.
@@ -24,6 +82,8 @@ pub(crate) struct Caller {
 pub(crate) struct Scenario {
     /// The callers; each starts without knowledge of the item.
     pub(crate) callers: Vec<Caller>,
+    /// Those who set holds.
+    pub(crate) operators: Vec<Operator>,
     /// By how many seconds true time may jump.
     pub(crate) jumps: Vec<u64>,
     /// How many jumps there are.
@@ -49,7 +109,14 @@ impl Scenario {
     pub(crate) fn new(callers: Vec<Caller>, jumps: &[u64], advances: u8) -> Self {
         let (jumps, mutant) = (jumps.to_vec(), Mutant::None);
         let (deadline, losses, crashes, deletes, latest) = (1, 0, 0, false, u64::MAX);
-        Self { callers, jumps, advances, deadline, losses, crashes, deletes, latest, mutant, only: None }
+        let operators = Vec::new();
+        Self { callers, operators, jumps, advances, deadline, losses, crashes, deletes, latest, mutant, only: None }
+    }
+
+    /// An operator whose clock is right makes these changes in turn.
+    pub(crate) fn operated(mut self, changes: Vec<Change>) -> Self {
+        self.operators.push(Operator { offset: 0, changes });
+        self
     }
 
     pub(crate) fn losing(mut self, losses: u8) -> Self {
@@ -85,45 +152,101 @@ impl Scenario {
     /// Most writes of one call of `caller`: two, and one for every change that somebody else may make meanwhile, since a
     /// corrected write is refused only if the item has changed.
     pub(crate) fn most_writes(&self, caller: usize) -> usize {
-        let others = self.callers.iter().enumerate().filter(|(c, _)| *c != caller).map(|(_, other)| other.calls.len());
+        // A call changes the item once, and once more if it is refunded.
+        let changes = |calls: usize, by: &Caller| calls * if by.elsewhere == Elsewhere::Allows { 1 } else { 2 };
+        let others = self.callers.iter().enumerate().filter(|(c, _)| *c != caller);
+        let others: usize = others.map(|(_, other)| changes(other.calls.len(), other)).sum();
         // A caller's own earlier calls may still be under way, and the table may delete once a jump.
-        let own = self.callers[caller].calls.len() - 1;
-        2 + others.sum::<usize>() + own + if self.deletes { usize::from(self.advances) } else { 0 }
+        let own = changes(self.callers[caller].calls.len() - 1, &self.callers[caller]);
+        let operators: usize = self.operators.iter().map(|o| o.changes.len()).sum();
+        2 + others + own + operators + if self.deletes { usize::from(self.advances) } else { 0 }
+    }
+
+    /// The operator that is this party.
+    pub(crate) fn operator(&self, party: usize) -> &Operator {
+        &self.operators[party - self.callers.len()]
+    }
+
+    /// How far the clock of a party is ahead, nanoseconds.
+    pub(crate) fn offset(&self, party: usize) -> i64 {
+        self.callers.get(party).map_or_else(|| self.operator(party).offset, |caller| caller.offset)
+    }
+
+    /// How many calls or changes a party makes.
+    pub(crate) fn turns(&self, party: usize) -> usize {
+        self.callers.get(party).map_or_else(|| self.operator(party).changes.len(), |caller| caller.calls.len())
+    }
+
+    fn offsets(&self) -> impl Iterator<Item = i64> {
+        self.callers.iter().map(|c| c.offset).chain(self.operators.iter().map(|o| o.offset)).chain([0])
     }
 
     /// The difference between the fastest and the slowest clock, the table's included, nanoseconds.
     pub(crate) fn spread(&self) -> i64 {
-        let offsets = || self.callers.iter().map(|c| c.offset).chain([0]);
-        offsets().max().unwrap() - offsets().min().unwrap()
+        self.offsets().max().unwrap() - self.offsets().min().unwrap()
     }
 
-    /// The charges that callers ever make on `limit`.
-    pub(crate) fn charges_on<'a>(&'a self, limit: &'a LimitName) -> impl Iterator<Item = &'a Charge> {
-        let all = self.callers.iter().flat_map(|caller| caller.calls.iter().flat_map(|c| c.charges()));
-        all.filter(move |charge| charge.limit == *limit)
+    /// What the fastest clock shows.
+    pub(crate) fn fastest(&self, secs: u64) -> Timestamp {
+        Timestamp::from_secs(EPOCH + secs).offset_by(self.offsets().max().unwrap())
+    }
+
+    /// What the slowest clock shows.
+    pub(crate) fn slowest(&self, secs: u64) -> Timestamp {
+        Timestamp::from_secs(EPOCH + secs).offset_by(self.offsets().min().unwrap())
+    }
+
+    /// All figures that `limit` ever has: its callers' and the operators'.
+    pub(crate) fn buckets_of(&self, limit: &LimitName) -> Vec<TokenBucket> {
+        let charges = self.callers.iter().flat_map(|caller| caller.calls.iter().flat_map(Charges::charges));
+        let own = charges.filter(|charge| charge.limit == *limit).map(|charge| charge.terms.bucket);
+        own.chain(self.overrides().filter(|(l, ..)| *l == limit).map(|(_, bucket, _)| bucket)).collect()
+    }
+
+    /// The overrides that operators set: limit, figures, end.
+    pub(crate) fn overrides(&self) -> impl Iterator<Item = (&LimitName, TokenBucket, Timestamp)> {
+        self.operators.iter().flat_map(|o| &o.changes).filter_map(|change| match change {
+            Change::Override(limit, bucket, secs) => Some((limit, *bucket, Timestamp::from_secs(EPOCH + secs))),
+            Change::Ban(_) | Change::Lift => None,
+        })
+    }
+
+    /// Which of the operators' overrides `item` has for `limit`. No two are equal.
+    pub(crate) fn override_of(&self, item: &Item, limit: &LimitName) -> Option<usize> {
+        let set = item.hold.as_ref()?.overrides.get(limit)?;
+        self.overrides().position(|(l, bucket, until)| l == limit && bucket == set.bucket && until == set.until)
     }
 }
 
 /// A caller whose clock is `offset` seconds ahead and that makes `calls` calls of the same `charges`.
 pub(crate) fn caller(offset: i64, calls: usize, charges: &Charges) -> Caller {
-    Caller { offset: offset * SECOND, calls: vec![charges.clone(); calls] }
+    Caller::new(vec![charges.clone(); calls]).ahead(offset)
+}
+
+/// `n` tokens per `period_ms` and `burst`.
+pub(crate) fn figures(n: u64, period_ms: u64, burst: u64) -> TokenBucket {
+    TokenBucket::new(n, period_ms * 1_000_000, burst).unwrap()
 }
 
 /// Terms of `n` tokens per `period_ms` and `burst`.
 pub(crate) fn terms(revision: u64, plan: &str, n: u64, period_ms: u64, burst: u64) -> Terms {
-    let bucket = TokenBucket::new(n, period_ms * 1_000_000, burst).unwrap();
-    Terms { revision, plan: plan.into(), bucket }
+    Terms::new(revision, figures(n, period_ms, burst)).on_plan(plan)
+}
+
+/// The limit `name`.
+pub(crate) fn limit(name: &str) -> LimitName {
+    LimitName::new(name).unwrap()
 }
 
 /// A charge on the limit `name`.
 pub(crate) fn charge(name: &str, terms: &Terms, cost: u64) -> Charge {
-    let limit = LimitName::new(name).unwrap();
-    Charge { limit, terms: terms.clone(), on_change: OnChange::Proportional, cost }
+    let (on_change, mode) = (OnChange::Proportional, Mode::Enforce);
+    Charge { limit: limit(name), terms: terms.clone(), on_change, cost, mode }
 }
 
 /// Charges on the one key of the model.
 pub(crate) fn charges(list: Vec<Charge>) -> Charges {
-    Charges::new(Key::new([("user", "alice")]).unwrap(), list).unwrap()
+    Charges::new(ItemKey::shared(Key::new([("user", "alice")]).unwrap()), list).unwrap()
 }
 
 /// A charge on the only limit.
@@ -133,5 +256,5 @@ pub(crate) fn single(terms: &Terms, cost: u64) -> Charges {
 
 /// A caller whose clock is right and whose calls have these costs, in turn.
 pub(crate) fn spender(terms: &Terms, costs: &[u64]) -> Caller {
-    Caller { offset: 0, calls: costs.iter().map(|cost| single(terms, *cost)).collect() }
+    Caller::new(costs.iter().map(|cost| single(terms, *cost)).collect())
 }

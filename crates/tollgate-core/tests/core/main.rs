@@ -7,8 +7,11 @@
 mod carry;
 mod clock;
 mod extremes;
+mod guesses;
+mod histories;
 mod holds;
 mod key;
+mod recall;
 mod several_limits;
 mod shadow;
 mod store;

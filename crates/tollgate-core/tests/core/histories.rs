@@ -1,0 +1,429 @@
+//! A million random histories of calls on several keys, all or nothing: charges in flight, one of them denied and the
+//! others given back, refunds refused, late or lost, callers that crash, clocks 2 s apart, operators at work.
+//!
+//! Each runs the real [`Take`] and the real [`Refund`]. What is admitted is checked over every interval of every key,
+//! exactly, and every kind of naive refund breaks that bound in the same histories.
+
+use crate::store::{MS, Rng, SECOND, START, bucket, charge, over_bound_by_clocks, plan};
+use std::ops::Range;
+use std::time::Duration;
+use tollgate_core::refund::Step as RefundStep;
+use tollgate_core::take::{Moment, Notice};
+use tollgate_core::write::Assign;
+use tollgate_core::{
+    Bucket, Charged, Charges, Check, Expect, Hold, Item, ItemKey, Key, LimitName, Override, Refund, Step, Take, Ticks,
+    Timestamp, TokenBucket, Write,
+};
+
+/// Histories in all, over the tests of the real protocol.
+const HISTORIES: u64 = 1_000_000;
+/// Things that happen in a history, before what is under way is brought to its end.
+const STEPS: u64 = 20;
+/// How far clocks are ahead, in nanoseconds.
+const OFFSETS: [i64; 3] = [-1_000_000_000, 0, 1_000_000_000];
+
+/// How a refund is reckoned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// As it is.
+    Real,
+    /// The whole charge, whatever has become of the bucket.
+    All,
+    /// The whole charge, within its busy period.
+    AllOfItsBusyPeriod,
+    /// As if there were no other refunds.
+    IgnoringOthers,
+    /// Subtracted without a look at what was charged since.
+    WithoutGross,
+}
+
+/// What a history is made of.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    keys: usize,
+    apart: bool,
+    plans: bool,
+    operators: bool,
+    rule: Rule,
+}
+
+/// A part of a call: the decision on one key.
+#[derive(Debug)]
+struct Part {
+    key: usize,
+    cost: u64,
+    take: Take,
+    step: Step,
+    /// The instant that the write under way is dated by, in true time.
+    dated: Timestamp,
+    left: Option<Item>,
+}
+
+impl Part {
+    fn is_allowed(&self) -> bool {
+        matches!(&self.step, Step::Done(decision) if decision.is_allowed())
+    }
+
+    fn is_denied(&self) -> bool {
+        matches!(&self.step, Step::Done(decision) if !decision.is_allowed())
+    }
+}
+
+#[derive(Debug)]
+struct Call {
+    caller: usize,
+    parts: Vec<Part>,
+}
+
+/// A charge that is being given back.
+#[derive(Debug)]
+struct Giving {
+    caller: usize,
+    key: usize,
+    cost: u64,
+    after: Bucket,
+    /// The instant that the charge was dated by.
+    charged_at: Timestamp,
+    refund: Refund,
+    write: Write,
+}
+
+struct World {
+    kind: Kind,
+    rng: Rng,
+    /// True time.
+    now: Timestamp,
+    items: Vec<Option<Item>>,
+    /// What each caller last saw of each key.
+    seen: Vec<Vec<Option<Item>>>,
+    plans: Vec<[TokenBucket; 2]>,
+    /// All figures that each key ever has.
+    figures: Vec<Vec<TokenBucket>>,
+    admitted: Vec<Vec<(Timestamp, u64)>>,
+    calls: Vec<Call>,
+    givings: Vec<Giving>,
+    /// Writes that nobody waits for any longer.
+    late: Vec<(usize, Write)>,
+    ids: u64,
+}
+
+fn limit() -> LimitName {
+    LimitName::new("l").unwrap()
+}
+
+impl World {
+    fn new(seed: u64, kind: Kind) -> Self {
+        let mut rng = Rng::new(seed);
+        let plans: Vec<_> =
+            (0..kind.keys).map(|_| [(); 2].map(|()| bucket(rng.pick(2, 4), SECOND, rng.pick(1, 8)))).collect();
+        let figures = plans.iter().map(|both| both[..if kind.plans { 2 } else { 1 }].to_vec()).collect();
+        Self {
+            kind,
+            rng,
+            now: Timestamp::from_nanos(START),
+            items: vec![None; kind.keys],
+            seen: vec![vec![None; kind.keys]; OFFSETS.len()],
+            plans,
+            figures,
+            admitted: vec![Vec::new(); kind.keys],
+            calls: Vec::new(),
+            givings: Vec::new(),
+            late: Vec::new(),
+            ids: 0,
+        }
+    }
+
+    fn offset(&self, caller: usize) -> i64 {
+        if self.kind.apart { OFFSETS[caller] } else { 0 }
+    }
+
+    fn moment(&self, caller: usize) -> Moment {
+        Moment { now: self.now.offset_by(self.offset(caller)), clock_agrees: true }
+    }
+
+    fn id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    fn index(&mut self, of: usize) -> usize {
+        usize::try_from(self.rng.pick(0, of as u64 - 1)).unwrap()
+    }
+
+    fn run(mut self) -> i128 {
+        for _ in 0..STEPS {
+            let quarters = [0, 0, 1, self.rng.pick(0, 4)][self.index(4)];
+            self.now = self.now + Duration::from_nanos(250 * MS * quarters);
+            match self.rng.pick(0, 15) {
+                0..=7 => self.call(),
+                8..=13 => self.go_on(),
+                14 if self.kind.operators => self.operate(),
+                _ => self.lose(),
+            }
+        }
+        while !(self.calls.is_empty() && self.givings.is_empty()) {
+            self.go_on();
+        }
+        let apart = if self.kind.apart { Duration::from_secs(2) } else { Duration::ZERO };
+        let over = |key: usize| {
+            let mut admitted = self.admitted[key].clone();
+            admitted.sort_unstable();
+            over_bound_by_clocks(&self.figures[key], &admitted, apart)
+        };
+        (0..self.kind.keys).map(over).max().unwrap()
+    }
+
+    /// A call begins, on one key or several.
+    fn call(&mut self) {
+        let caller = self.index(OFFSETS.len());
+        let (moment, dated) = (self.moment(caller), self.now);
+        let side = if self.kind.plans { self.index(2) } else { 0 };
+        // Most on the first key alone, so that something happens there.
+        let keys = 0..=if self.rng.pick(0, 2) == 0 { self.index(self.kind.keys) } else { 0 };
+        let mut part = |key: usize| {
+            let figures = self.plans[key][side];
+            let cost = self.rng.pick(1, figures.burst());
+            let terms = plan(1, ["a", "b"][side], figures);
+            let item = ItemKey::shared(Key::new([("user", "alice")]).unwrap());
+            let charges = Charges::new(item, vec![charge("l", &terms, cost)]).unwrap();
+            self.ids += 1;
+            let (take, step) = Take::start(charges, self.seen[caller][key].as_ref(), moment, self.ids);
+            Part { key, cost, take, step, dated, left: None }
+        };
+        let (count, parts) = (keys.clone().count(), keys.map(&mut part).collect());
+        self.calls.push(Call { caller, parts });
+        // Most are decided at once; what all allow is concluded later.
+        if self.rng.pick(0, 7) > 0 {
+            for _ in 0..count {
+                self.decide(self.calls.len() - 1);
+            }
+            if self.calls.last().is_some_and(|call| call.parts.iter().any(Part::is_denied)) {
+                self.decide(self.calls.len() - 1);
+            }
+        }
+    }
+
+    /// The table executes something that is under way.
+    fn go_on(&mut self) {
+        let under_way = self.calls.len() + self.givings.len() + self.late.len();
+        if under_way == 0 {
+            return;
+        }
+        let nth = self.index(under_way);
+        if nth < self.calls.len() {
+            self.decide(nth);
+        } else if nth < self.calls.len() + self.givings.len() {
+            let giving = self.givings.swap_remove(nth - self.calls.len());
+            self.give_back(giving);
+        } else {
+            let (key, write) = self.late.swap_remove(nth - self.calls.len() - self.givings.len());
+            self.apply(key, &write);
+        }
+    }
+
+    /// The next request of a call, on any of its keys; with the last the call is admitted or refunded.
+    fn decide(&mut self, nth: usize) {
+        let mut call = self.calls.swap_remove(nth);
+        let open: Vec<_> = (0..call.parts.len()).filter(|i| !matches!(call.parts[*i].step, Step::Done(_))).collect();
+        if open.is_empty() {
+            return self.conclude(call);
+        }
+        let part = &mut call.parts[open[self.index(open.len())]];
+        let (key, moment) = (part.key, self.moment(call.caller));
+        part.step = match &part.step {
+            Step::Write(write) => {
+                let dated = dated(write, self.offset(call.caller));
+                if let Some(left) = self.apply(key, write) {
+                    assert!(!part.take.is_charging() || !self.is_banned(&left), "charged under a ban");
+                    part.dated = dated.unwrap_or(part.dated);
+                    let step = part.take.applied(&left, moment);
+                    part.left = Some(left);
+                    step
+                } else {
+                    part.dated = self.now;
+                    part.take.refused(self.items[key].as_ref(), moment)
+                }
+            }
+            Step::Read | Step::Done(_) => part.take.read(self.items[key].as_ref(), moment),
+        };
+        assert!(!part.take.notices().any(|n| matches!(n, Notice::PulledBack(_))), "clocks agree");
+        self.seen[call.caller][key].clone_from(&self.items[key]);
+        self.calls.push(call);
+    }
+
+    fn conclude(&mut self, call: Call) {
+        // One call in two is denied by a key that is not looked at here.
+        if call.parts.iter().all(Part::is_allowed) && self.rng.pick(0, 1) == 0 {
+            for part in &call.parts {
+                self.admitted[part.key].push((part.dated, part.cost));
+            }
+            return;
+        }
+        // One caller in eight crashes before it gives anything back.
+        if self.rng.pick(0, 7) == 0 {
+            return;
+        }
+        let now = self.moment(call.caller).now;
+        for part in call.parts.into_iter().filter(Part::is_allowed) {
+            let item = part.left.unwrap();
+            let after = item.buckets["l"].clone();
+            let charged_at = part.dated.offset_by(self.offset(call.caller));
+            let (refund, step) = Refund::start(part.take.charged().to_vec(), &item, now);
+            let step = reckon(self.kind.rule, (&after, charged_at), part.cost, Some(&item), now).unwrap_or(step);
+            if let RefundStep::Write(write) = step {
+                let (caller, key, cost) = (call.caller, part.key, part.cost);
+                self.give_back(Giving { caller, key, cost, after, charged_at, refund, write });
+            }
+        }
+    }
+
+    /// The table executes the next writes of a refund, until one is held up.
+    fn give_back(&mut self, mut giving: Giving) {
+        while self.rng.pick(0, 2) > 0 {
+            let blind = (self.kind.rule == Rule::WithoutGross).then(|| blindly(&giving.write));
+            if self.apply(giving.key, blind.as_ref().unwrap_or(&giving.write)).is_some() {
+                return;
+            }
+            let (found, now) = (self.items[giving.key].as_ref(), self.moment(giving.caller).now);
+            let naive = reckon(self.kind.rule, (&giving.after, giving.charged_at), giving.cost, found, now);
+            let RefundStep::Write(write) = naive.unwrap_or_else(|| giving.refund.refused(found, now)) else { return };
+            giving.write = write;
+        }
+        self.givings.push(giving);
+    }
+
+    /// Somebody gives up: what it asked for may still arrive.
+    fn lose(&mut self) {
+        if self.rng.pick(0, 1) == 0 && !self.givings.is_empty() {
+            let nth = self.index(self.givings.len());
+            let giving = self.givings.swap_remove(nth);
+            self.late.push((giving.key, giving.write));
+        } else if !self.calls.is_empty() {
+            let nth = self.index(self.calls.len());
+            for part in self.calls.swap_remove(nth).parts {
+                if let Step::Write(write) = part.step {
+                    self.late.push((part.key, write));
+                }
+            }
+        }
+    }
+
+    /// An operator bans a key, sets other figures for it, or lifts both.
+    fn operate(&mut self) {
+        let key = self.index(self.kind.keys);
+        let until = self.now + Duration::from_nanos(500 * MS * self.rng.pick(1, 6));
+        let mut hold = Hold { id: self.id(), ..Hold::default() };
+        let next = match self.rng.pick(0, 3) {
+            0 => None,
+            1 => {
+                hold.banned_until = Some(until);
+                Some(hold)
+            }
+            _ => {
+                let figures = bucket(self.rng.pick(1, 3), SECOND, self.rng.pick(1, 6));
+                self.figures[key].push(figures);
+                hold.overrides.insert(limit(), Override { bucket: figures, until });
+                Some(hold)
+            }
+        };
+        let item = self.items[key].as_ref();
+        let horizon = item.and_then(|item| item.horizon).unwrap_or(0);
+        let write = Write::set_hold(self.now, horizon, item.and_then(|item| item.hold.as_ref()), next);
+        self.apply(key, &write).unwrap();
+    }
+
+    fn apply(&mut self, key: usize, write: &Write) -> Option<Item> {
+        let next = write.apply(self.items[key].as_ref())?;
+        self.items[key] = Some(next.clone());
+        Some(next)
+    }
+
+    /// Whether `item` is under a ban that is in force by every clock.
+    fn is_banned(&self, item: &Item) -> bool {
+        let fastest = self.now.offset_by(if self.kind.apart { OFFSETS[2] } else { 0 });
+        item.hold.as_ref().and_then(|hold| hold.banned_until).is_some_and(|until| until > fastest)
+    }
+}
+
+/// True time of the instant that a write is dated by, told by the busy period or the slot that it starts; that of a write
+/// to other terms is when it is made.
+fn dated(write: &Write, offset: i64) -> Option<Timestamp> {
+    let limit = write.limits.first()?;
+    let clock = match (&limit.assign, &limit.expect) {
+        (Assign::Extend { busy_period, .. }, _) => busy_period.since,
+        (Assign::Replace(next), Expect::AbsentOr(_)) => next.busy_period.since,
+        (Assign::Replace(_) | Assign::GiveBack { .. }, _) => return None,
+    };
+    Some(clock.offset_by(-offset))
+}
+
+/// The first step of a refund by a naive rule: the real one, of a charge that was made up to that end.
+fn reckon(
+    rule: Rule,
+    (after, charged_at): (&Bucket, Timestamp),
+    cost: u64,
+    found: Option<&Item>,
+    now: Timestamp,
+) -> Option<RefundStep> {
+    /// So far ahead that all of a slot is unused.
+    const FAR: Ticks = Ticks(i128::MAX / 4);
+    let item = found?;
+    let bucket = item.buckets.get("l")?;
+    let after = match rule {
+        Rule::Real | Rule::WithoutGross => return None,
+        Rule::All => {
+            Bucket { tat: FAR, gross: FAR + bucket.refunded(), busy_period: bucket.busy_period, ..after.clone() }
+        }
+        Rule::AllOfItsBusyPeriod => Bucket { tat: FAR, gross: FAR + bucket.refunded(), ..after.clone() },
+        Rule::IgnoringOthers => Bucket { gross: after.tat + bucket.refunded(), ..after.clone() },
+    };
+    Some(Refund::start(vec![Charged::new(limit(), cost, &after, charged_at)], item, now).1)
+}
+
+/// A refund that is subtracted from whatever `tat` is found in the busy period.
+fn blindly(write: &Write) -> Write {
+    let mut write = write.clone();
+    let limit = &mut write.limits[0];
+    if let Expect::Present(checks) = &mut limit.expect {
+        checks.retain(|check| !matches!(check, Check::GrossIs(_)));
+    }
+    write
+}
+
+const REAL: Kind = Kind { keys: 2, apart: false, plans: false, operators: false, rule: Rule::Real };
+
+/// All of these histories keep every bound.
+fn keep_every_bound(seeds: Range<u64>, kind: Kind) {
+    for seed in seeds {
+        assert_eq!(World::new(seed, kind).run(), 0, "tokens over the bound: seed {seed}, {kind:?}");
+    }
+}
+
+#[test]
+fn calls_on_two_keys_with_refunds_keep_every_bound() {
+    keep_every_bound(0..HISTORIES / 4, REAL);
+}
+
+#[test]
+fn calls_on_three_keys_with_clocks_apart_keep_every_bound() {
+    keep_every_bound(HISTORIES / 4..HISTORIES / 2, Kind { keys: 3, apart: true, ..REAL });
+}
+
+#[test]
+fn calls_of_two_plans_with_clocks_apart_keep_every_bound() {
+    keep_every_bound(HISTORIES / 2..HISTORIES * 3 / 4, Kind { apart: true, plans: true, ..REAL });
+}
+
+#[test]
+fn calls_beside_operators_with_clocks_apart_keep_every_bound() {
+    keep_every_bound(HISTORIES * 3 / 4..HISTORIES, Kind { apart: true, plans: true, operators: true, ..REAL });
+}
+
+/// If none of these did, the tests above would prove nothing.
+#[test]
+fn every_naive_refund_breaks_a_bound_in_the_same_histories() {
+    for rule in [Rule::All, Rule::AllOfItsBusyPeriod, Rule::IgnoringOthers, Rule::WithoutGross] {
+        let is_broken = |seed: &u64| World::new(*seed, Kind { rule, ..REAL }).run() > 0;
+        assert!((0..HISTORIES / 4).any(|seed| is_broken(&seed)), "{rule:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Callers: each runs the real [`Take`], from what it last saw to an answer, and is admitted or not.
+
+use crate::mutant::Mutant;
+use crate::properties::{Admission, Event, Fault, fits, over_admitted, override_exceeded};
+use crate::shared::Shared;
+use crate::state::{Flight, Phase, Reply, State, Work};
+use crate::table::{EPOCH, Table};
+use tollgate_core::take::Notice;
+use tollgate_core::write::ItemCheck;
+use tollgate_core::{Decision, Held, Item, Mode, Outcome, Step, Take, Timestamp, Write};
+
+impl Table {
+    pub(crate) fn start_call(&self, s: &mut State, c: usize) {
+        let (turn, id) = (s.parties[c].turns, s.fresh_busy_period());
+        let charges = self.charges(c, turn).clone();
+        let (last_seen, moment) = (s.parties[c].last_seen.clone(), self.moment(c, s.secs));
+        let start = if self.scenario.callers[c].exactly { Take::start_exactly } else { Take::start };
+        let (take, mut step) = start(charges, last_seen.as_deref(), moment, id);
+        if let (Mutant::ProbesUnderBan, Step::Write(write)) = (self.scenario.mutant, &mut step) {
+            ask_for_the_ban(write, last_seen.as_deref());
+        }
+        s.parties[c].turns += 1;
+        let (work, busy_period) = (Work::Call(take), Some(id));
+        let flight = Flight { party: c, turn, work, request: None, secs: s.secs, busy_period, writes: 0, applied: 0 };
+        self.follow(s, flight, step, None);
+    }
+
+    /// Does what a `Take` says. `refused` is the refusal that it concludes from, if any.
+    fn follow(&self, s: &mut State, mut flight: Flight, step: Step, refused: Option<(Option<&Item>, u64)>) {
+        let (c, Work::Call(take)) = (flight.party, &flight.work) else { return };
+        if take.notices().any(|n| matches!(n, Notice::PulledBack(_))) {
+            self.raise(s, Fault::PulledBack);
+        }
+        flight.secs = s.secs;
+        match step {
+            Step::Read => flight.request = None,
+            Step::Write(write) => {
+                flight.writes += 1;
+                if usize::from(flight.writes) > self.scenario.most_writes(c) {
+                    self.raise(s, Fault::TooManyWrites);
+                }
+                flight.secs = self.dated(c, &write);
+                flight.request = Some(write);
+            }
+            Step::Done(decision) => {
+                let wants = |mode| take.charges().charges().iter().any(|c| c.mode == mode && c.cost > 0);
+                if decision.is_allowed() && wants(Mode::Enforce) {
+                    self.raise(s, Fault::AllowedUncharged);
+                }
+                if let Some((item, secs)) = refused {
+                    self.concluded(s, &flight, &decision, item, secs);
+                }
+                s.parties[c].phase = Phase::Idle;
+                self.forget(s, c);
+                return;
+            }
+        }
+        s.parties[c].phase = Phase::Asked(Shared::new(flight));
+    }
+
+    /// True time of the instant that a write is dated by: a corrected one may keep that of the call's first. It is told by
+    /// `expires_at`, which no override of the model reaches.
+    fn dated(&self, caller: usize, write: &Write) -> u64 {
+        let memory = write.memory.unwrap();
+        let now = Timestamp::from_secs(memory.expires_at - memory.horizon - 1);
+        now.offset_by(-self.scenario.offset(caller)).as_secs() - EPOCH
+    }
+
+    fn concluded(&self, s: &mut State, flight: &Flight, decision: &Decision, item: Option<&Item>, secs: u64) {
+        let now = self.moment(flight.party, secs).now;
+        if decision.outcome() != Outcome::Denied {
+            return;
+        }
+        self.coverage.note(Event::Denied);
+        let is_ban = |held| matches!(held, Some(Held::Ban { .. }));
+        if decision.limits.iter().any(|l| is_ban(l.held)) {
+            self.coverage.note(Event::Banned);
+        } else if fits(self.charges(flight.party, flight.turn), decision, item, now) {
+            self.raise(s, Fault::DeniedThoughItFits);
+        }
+    }
+
+    pub(crate) fn reply(&self, s: &mut State, c: usize) {
+        let Phase::Answered(flight, reply) = s.parties[c].phase.clone() else { return };
+        let mut flight = (*flight).clone();
+        let Work::Call(take) = &mut flight.work else { return };
+        let moment = self.moment(c, s.secs);
+        match reply {
+            Reply::Read(item) => {
+                let step = take.read(item.as_deref(), moment);
+                s.parties[c].last_seen = item;
+                self.follow(s, flight, step, None);
+            }
+            Reply::Refused(item, secs) => {
+                let step = take.refused(item.as_deref(), moment);
+                s.parties[c].last_seen.clone_from(&item);
+                self.follow(s, flight, step, Some((item.as_deref(), secs)));
+            }
+            Reply::Applied(item) => {
+                let item = self.left(s, c, flight.request.as_ref(), &item);
+                let Work::Call(take) = &mut flight.work else { return };
+                let step = take.applied(&item, moment);
+                s.parties[c].last_seen = Some(item.clone());
+                match step {
+                    Step::Done(decision) if decision.is_allowed() => {
+                        s.parties[c].phase = Phase::Idle;
+                        self.forget(s, c);
+                        self.admit(s, &flight, &decision, &item);
+                    }
+                    // A denial that moved a bucket to other terms, or a limit that has room since.
+                    step => self.follow(s, flight, step, Some((Some(&item), s.secs))),
+                }
+            }
+        }
+    }
+
+    /// The item that a caller believes its write has left: the reply of a transaction has none.
+    pub(crate) fn left(&self, s: &State, c: usize, write: Option<&Write>, item: &Shared<Item>) -> Shared<Item> {
+        if !self.scenario.callers[c].exactly {
+            return item.clone();
+        }
+        let write = write.unwrap();
+        // A mutant may have had a write applied that did not fit.
+        write.apply(s.parties[c].last_seen.as_deref()).map_or_else(|| item.clone(), Shared::new)
+    }
+
+    fn admit(&self, s: &mut State, flight: &Flight, decision: &Decision, left: &Item) {
+        if flight.applied == 0 {
+            self.raise(s, Fault::AllowedUncharged);
+        }
+        if flight.writes > 1 {
+            self.coverage.note(Event::AdmittedAfterRefusal);
+        }
+        for (charge, told) in self.charges(flight.party, flight.turn).charges().iter().zip(&decision.limits) {
+            if told.terms.revision > charge.terms.revision {
+                self.coverage.note(Event::FollowedNewer);
+            }
+            let under = self.scenario.override_of(left, &charge.limit);
+            if under.is_some() {
+                self.coverage.note(Event::AdmittedByOverride);
+            }
+            if told.outcome != Outcome::Allowed {
+                self.coverage.note(Event::LeftOut);
+            } else if charge.cost > 0 {
+                let (limit, secs, cost) = (charge.limit.clone(), flight.secs, charge.cost);
+                s.admitted.push(Admission { limit, secs, cost, under });
+            }
+        }
+        s.admitted.sort();
+        if over_admitted(&self.scenario, &s.admitted) {
+            self.raise(s, Fault::OverAdmitted);
+        }
+        if override_exceeded(&self.scenario, &s.admitted) {
+            self.raise(s, Fault::OverrideExceeded);
+        }
+    }
+}
+
+/// Has a probe ask for the ban that its caller knows of, instead of for none.
+fn ask_for_the_ban(write: &mut Write, seen: Option<&Item>) {
+    let hold = seen.and_then(|item| item.hold.as_ref()).filter(|hold| hold.banned_until.is_some());
+    for check in &mut write.checks {
+        if let (ItemCheck::HoldIs(none @ None), Some(hold)) = (check, hold) {
+            *none = Some(hold.clone());
+        }
+    }
+}
