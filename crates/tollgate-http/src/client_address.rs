@@ -251,7 +251,14 @@ fn is_escaped(line: &[u8], at: usize) -> bool {
 /// colon. `unknown` and identifiers of the proxy's own making are no addresses.
 fn forwarded_for(element: &[u8]) -> Hop {
     let element = std::str::from_utf8(element).ok()?;
-    let mut nodes = element.split(';').filter_map(|pair| {
+    // A `;` in quotes separates nothing: a sender's `Host` may be in there.
+    let (mut quoted, mut escaped) = (false, false);
+    let pairs = element.split(|c| {
+        quoted ^= c == '"' && !escaped;
+        escaped = c == '\\' && quoted && !escaped;
+        c == ';' && !quoted
+    });
+    let mut nodes = pairs.filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         name.trim().eq_ignore_ascii_case("for").then_some(value.trim())
     });

@@ -314,6 +314,9 @@ async fn forwarded_is_read_from_the_right_and_quotes_that_a_sender_left_open_hid
             "for=\"6.6.6.6, for=203.0.113.9",
             "for=\"6.6.6.6\\\", for=203.0.113.9;host=\"a,b\"",
             "\", for=\"[::ffff:203.0.113.9]:47\"",
+            // A `Host` that the sender chose.
+            "for=203.0.113.9;host=\"x;for=6.6.6.6\"",
+            "host=\"x\\\";for=6.6.6.6;y\";for=203.0.113.9",
         ] {
             assert_eq!(served(rule, Some("10.0.0.7"), &[("forwarded", line)]).await, CLIENT, "{rule}: {line}");
         }
@@ -324,6 +327,7 @@ async fn forwarded_is_read_from_the_right_and_quotes_that_a_sender_left_open_hid
             "for=6.6.6.6;for=203.0.113.9",
             "for=6.6.6.6,",
             "for=6.6.6.6, x",
+            "host=\"x;for=6.6.6.6;y\"",
         ] {
             assert_eq!(served(rule, Some("10.0.0.7"), &[("forwarded", line)]).await, "missing", "{rule}: {line}");
         }
