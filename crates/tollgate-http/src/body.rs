@@ -157,11 +157,19 @@ pub(crate) fn field(body: &[u8], headers: &HeaderMap, name: &str) -> Option<Stri
     }
     let text = std::str::from_utf8(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)).ok()?;
     let mut found = Sightings::default();
-    in_json(text, name, &mut found);
+    if !in_json(text, name, &mut found) && may_be_json(text) {
+        return None;
+    }
     for (known, value) in parse_form(body) {
         found.add(name, &known, Some(value.into_owned()));
     }
     found.value()
+}
+
+/// Whether somebody may take for JSON what is not all of it: parsers that stop after the first document, that know comments or
+/// single quotes, or that tell UTF-16 by its zeros. A form with the same bytes could say anything.
+fn may_be_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '/', '#', ')']) || text.contains('\0')
 }
 
 /// Whether the bytes stand for others: compressed, or in another character set than UTF-8.
@@ -206,8 +214,8 @@ impl Sightings {
     }
 }
 
-/// Reads `text` as one JSON object, if it is one.
-fn in_json(text: &str, name: &str, found: &mut Sightings) {
+/// Reads `text` as one JSON object; whether it is one.
+fn in_json(text: &str, name: &str, found: &mut Sightings) -> bool {
     struct Fields<'a> {
         wanted: &'a str,
         seen: Vec<(String, Option<String>)>,
@@ -243,11 +251,13 @@ fn in_json(text: &str, name: &str, found: &mut Sightings) {
 
     let mut fields = Fields { wanted: name, seen: Vec::new() };
     let mut json = serde_json::Deserializer::from_str(text);
-    if (&mut fields).deserialize(&mut json).and_then(|()| json.end()).is_ok() {
+    let is_json = (&mut fields).deserialize(&mut json).and_then(|()| json.end()).is_ok();
+    if is_json {
         for (known, value) in fields.seen {
             found.add(name, &known, value);
         }
     }
+    is_json
 }
 
 /// Text, a number or a boolean as text. Numbers that are one to JavaScript are one: `1`, `1.0`, and those beyond 53 bits

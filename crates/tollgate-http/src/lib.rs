@@ -82,7 +82,7 @@
 //! forms are read whatever the `Content-Type`; UTF-8 only, not compressed. Text, numbers and booleans of the top level are
 //! values. A field that is given twice with different values, that differs from another only in case, or that JSON and
 //! form would read differently, has none: parsers differ in which they take, and a sender must not be counted as one and
-//! served as another.
+//! served as another. For the same reason what begins like JSON and is more or less than one object has no field at all.
 //!
 //! # The answers
 //!
