@@ -47,8 +47,9 @@ impl<'t> Report<'t> {
 
     /// A mistake that consists in `word` being nowhere else in the file: something is missing or not declared.
     pub(crate) fn absent(&mut self, at: &Span, word: &str, message: impl Into<String>, help: impl Into<String>) {
-        let mut blanked = self.syntax.blanked.iter().filter_map(|line| self.text.split('\n').nth(*line));
-        if !self.syntax.given_up && !self.touches_blanked(at) && !blanked.any(|line| line.contains(word)) {
+        let is_blanked = |line: &usize| self.syntax.blanked.contains(line);
+        let mut blanked = self.text.split('\n').enumerate().filter(|(line, _)| is_blanked(line));
+        if !self.syntax.given_up && !self.touches_blanked(at) && !blanked.any(|(_, line)| line.contains(word)) {
             self.push(Severity::Error, at, message.into(), help.into());
         }
     }

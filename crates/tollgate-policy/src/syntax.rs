@@ -49,11 +49,14 @@ impl Syntax {
     /// Notes the errors and blanks their lines; whether any line was not blank already.
     fn blank(&mut self, text: &str, errors: &[toml::de::Error]) -> bool {
         let lines: Vec<&str> = text.split('\n').collect();
+        // Made once: a file can have as many errors as characters.
+        let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+        let line_of = |at: usize| ends.partition_point(|end| *end < at);
         let earlier = self.blanked.clone();
         let mut last: Option<(usize, String)> = None;
         for error in errors {
             let at = error.span().unwrap_or_default();
-            let line = line_of(text, at.start);
+            let line = line_of(at.start);
             let message = error.message().to_owned();
             // A bracket that is not closed makes every following line wrong in the same way.
             let echo = last.as_ref().is_some_and(|(before, said)| line <= before + 1 && *said == message);
@@ -64,7 +67,7 @@ impl Syntax {
             }
             if message.starts_with("unclosed") {
                 // What an earlier round made of the lines after it was read as a part of it.
-                self.errors.retain(|error| line_of(text, error.at.start) < line);
+                self.errors.retain(|error| line_of(error.at.start) < line);
                 self.blanked.retain(|later| *later < line);
             }
             if !echo || self.errors.is_empty() {
@@ -86,8 +89,4 @@ fn section(lines: &[&str], line: usize) -> std::ops::Range<usize> {
     let is_header = |i: &usize| lines.get(*i).is_some_and(|text| text.trim_start().starts_with('['));
     let end = if is_header(&line) { (line + 1..lines.len()).find(is_header).unwrap_or(lines.len()) } else { line + 1 };
     line..end
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
