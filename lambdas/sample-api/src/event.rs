@@ -11,7 +11,8 @@ const HOST: &str = "host";
 const SCHEME: &str = "x-forwarded-proto";
 
 /// The event, without a host and scheme that make no address, and with a query that a URI can carry.
-pub(crate) fn addressable(mut event: Value) -> Value {
+#[must_use]
+pub fn addressable(mut event: Value) -> Value {
     let Some(fields) = event.as_object_mut() else { return event };
     if !has_an_address(fields, "/") {
         for headers in ["headers", "multiValueHeaders"] {

@@ -1,0 +1,134 @@
+//! Fields of JSON and forms: a field has a value only if whoever reads the body finds the same one.
+//!
+//! Lines: choices (the media type), then the body. The field is `username`.
+
+use crate::app::{counted_by, counting};
+use crate::input::Input;
+use lambda_http::Body;
+use lambda_http::http::{Request, header};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use std::fmt;
+use std::sync::LazyLock;
+use tollgate::LivePolicy;
+
+const FIELD: &str = "username";
+const TYPES: [&str; 4] =
+    ["", "application/json", "application/x-www-form-urlencoded", "application/json; charset=utf-8"];
+/// Longest value that a key can carry.
+const LONGEST: usize = 2048 - FIELD.len();
+
+static POLICY: LazyLock<LivePolicy> = LazyLock::new(|| counting("account = { body = \"username\" }", "account"));
+
+/// Checks that a request is counted by what any handler would serve it as.
+///
+/// # Panics
+///
+/// If that does not hold.
+pub fn check(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let media = TYPES[input.choice(TYPES.len())];
+    let body = input.rest();
+    let mut request = Request::post("/counted");
+    if !media.is_empty() {
+        request = request.header(header::CONTENT_TYPE, media);
+    }
+    let parts = request.body(()).expect("a request").into_parts().0;
+    let counted = counted_by(&POLICY, parts, Body::Binary(body.to_vec()));
+    let readings = readings(body);
+    if let Some(counted) = counted {
+        for (reader, served) in &readings {
+            assert_eq!(served, &counted, "{reader} reads {:?}", String::from_utf8_lossy(body));
+        }
+        assert!(!readings.is_empty(), "nobody else finds {counted:?} in {:?}", String::from_utf8_lossy(body));
+    } else if let Some(value) = plain(body) {
+        panic!("{value:?} was not found in {:?}", String::from_utf8_lossy(body));
+    }
+}
+
+/// What handlers of all kinds find, each under its name.
+fn readings(body: &[u8]) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let mut add = |reader, value: Option<String>| found.extend(value.map(|value| (reader, value)));
+    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    if let Ok(fields) = serde_json::from_slice::<Fields>(text) {
+        add("the first of JSON", fields.named(exact).next());
+        add("the last of JSON", fields.named(exact).last());
+        add("the first of JSON in any case", fields.named(any_case).next());
+        add("the last of JSON in any case", fields.named(any_case).last());
+    }
+    // Go's decoder and Jackson stop after the first document.
+    let first = serde_json::Deserializer::from_slice(text).into_iter::<Fields>().next();
+    if let Some(Ok(fields)) = first {
+        add("a stream of JSON", fields.named(exact).last());
+    }
+    // Python's json.loads and Jackson tell UTF-16 by its zeros.
+    for (reader, unit) in [("UTF-16LE", u16::from_le_bytes as fn([u8; 2]) -> u16), ("UTF-16BE", u16::from_be_bytes)] {
+        let units: Vec<u16> = text.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
+        if let Ok(fields) = serde_json::from_str::<Fields>(&String::from_utf16_lossy(&units)) {
+            add(reader, fields.named(exact).last());
+        }
+    }
+    let form =
+        Fields(form_urlencoded::parse(body).map(|(name, value)| (name.into(), value.into_owned().into())).collect());
+    add("the first of a form", form.named(exact).next());
+    add("the last of a form", form.named(exact).last());
+    add("the last of a form in any case", form.named(any_case).last());
+    found
+}
+
+/// The value in a body that everybody reads in the same way: an object with the field once, as text.
+fn plain(body: &[u8]) -> Option<String> {
+    let Fields(fields) = serde_json::from_slice(body).ok()?;
+    let mut named = fields.iter().filter(|(name, _)| name.to_uppercase().to_lowercase() == FIELD);
+    let (Some((name, Value::String(value))), None) = (named.next(), named.next()) else { return None };
+    let is_form = form_urlencoded::parse(body).any(|(name, _)| any_case(&name));
+    (name == FIELD && !is_form && !value.is_empty() && value.len() <= LONGEST).then(|| value.clone())
+}
+
+fn exact(name: &str) -> bool {
+    name == FIELD
+}
+
+fn any_case(name: &str) -> bool {
+    name.eq_ignore_ascii_case(FIELD)
+}
+
+/// An object's fields, duplicates included.
+#[derive(Debug)]
+struct Fields(Vec<(String, Value)>);
+
+impl Fields {
+    /// The values of the fields that are meant, as handlers print them.
+    fn named(&self, meant: fn(&str) -> bool) -> impl Iterator<Item = String> {
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            // JavaScript's numbers.
+            Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), |n| (n + 0.0).to_string()),
+            other => other.to_string(),
+        };
+        self.0.iter().filter(move |(name, _)| meant(name)).map(move |(_, value)| text(value))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
