@@ -22,8 +22,9 @@
 //!   that there is. So refunds do not conflict with each other.
 //! - `b` tells that the bucket was moved to other terms; `f` is not needed, since every change of it renews `b`.
 //!
-//! Invariant: a [`Refund`] gives back each charge at most once, and nothing if it cannot tell how much. What it fails to
-//! give back comes back by itself as the bucket refills.
+//! Invariant: a [`Refund`] gives back each charge at most once, and nothing if it cannot tell how much: the write is not
+//! idempotent, so one whose fate is unknown is never sent again. What is not given back comes back by itself as the bucket
+//! refills.
 
 use crate::charge::LimitName;
 use crate::item::{Bucket, BusyPeriod, Item};

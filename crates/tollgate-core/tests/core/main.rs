@@ -12,6 +12,7 @@ mod histories;
 mod holds;
 mod key;
 mod recall;
+mod refund;
 mod several_limits;
 mod shadow;
 mod store;

@@ -64,6 +64,7 @@ async fn the_51st_order_is_denied_until_exactly_the_instant_that_was_named() {
     assert_eq!(app.ask("POST", "/api/orders", "alice", &[]).await.status, 201);
 }
 
+/// agentgateway#926: a preflight costs nothing.
 #[tokio::test]
 async fn exempt_unmatched_and_preflight_requests_pass_untouched() {
     let app = App::new(SAMPLE);
@@ -98,6 +99,7 @@ charge = ["second", "month"]
 legacy_headers = ["RateLimit", "X-RateLimit"]
 "#;
 
+/// gubernator#87, upstash#61: what is left is never more than the limit.
 #[tokio::test]
 async fn several_limits_are_all_listed_and_the_longest_wait_wins() {
     let app = App::new(TWO);

@@ -9,6 +9,7 @@ fn with(http: &str) -> App {
     App::new(&format!("{SAMPLE}\n[http]\n{http}\n"))
 }
 
+/// agentgateway#926.
 #[tokio::test]
 async fn a_denial_and_a_failure_can_be_read_by_an_allowed_page() {
     let app = with("cors = { origins = [\"https://app.example.com\"], credentials = true }");

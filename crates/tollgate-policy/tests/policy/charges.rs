@@ -150,6 +150,7 @@ fn resolved(policy: &Policy, path: &str) -> Vec<Charges> {
     policy.resolve(route.charges(), lookup, None, IfMissing::Share).expect("valid").on(route).charges
 }
 
+/// CVE-2026-27695: one entity's many limits need not pile on one partition.
 #[test]
 fn a_limit_with_an_item_of_its_own_is_charged_apart() {
     let policy = policy(SEVERAL);

@@ -172,6 +172,7 @@ fn a_block_of_proxies_as_large_as_a_provider_is_a_warning() {
     }
 }
 
+/// CVE-2026-27695.
 #[test]
 fn a_key_that_outruns_an_item_is_a_warning() {
     let text =
