@@ -28,20 +28,16 @@ pub(crate) async fn run(args: &KeyArgs) -> Result<()> {
     let subject = Subject::of(args).await?;
     let store = open::target(&args.on.target).await?;
     // All is found before anything is deleted, so that a ban on one of the keys leaves all of them.
-    let (mut items, mut digests) = (Vec::new(), Digests { items: 0, expire_at: None });
-    for key in subject.keys() {
-        let remembered = admin::remembered(&store, key, &subject.items_of(key)).await?;
-        items.extend(remembered.items);
-        // The same ones each time.
-        digests = Digests { items: remembered.digests, expire_at: remembered.digests_expire_at };
-    }
+    let keys: Vec<_> = subject.keys().cloned().collect();
+    let remembered = admin::remembered(&store, &keys, &subject.items()).await?;
     let mut pks = Vec::new();
-    for item in items {
+    for item in remembered.items {
         let pk = item.pk().to_owned();
         let existed = admin::forget(&store, item).await.map_err(|e| key::after(&pks, &pk, e))?;
         pks.extend(existed.then_some(pk));
     }
     subject.say_what_is_missing();
+    let digests = Digests { items: remembered.digests, expire_at: remembered.digests_expire_at };
     let forgotten = Forgotten { key: subject.key.to_string(), deleted: pks.len(), pks, digests };
     output::result(args.on.json, &forgotten, || text(&forgotten))
 }

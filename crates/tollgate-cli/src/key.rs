@@ -60,7 +60,7 @@ impl Subject {
     }
 
     /// The items of one of its keys, the shared one first.
-    pub(crate) fn items_of(&self, key: &Key) -> Vec<ItemKey> {
+    fn items_of(&self, key: &Key) -> Vec<ItemKey> {
         self.policy.as_ref().map_or_else(|| vec![ItemKey::shared(key.clone())], |policy| policy.items(key))
     }
 

@@ -169,13 +169,13 @@ pub struct Remembered {
     pub digests_expire_at: Option<u64>,
 }
 
-/// Finds what is to be forgotten of `key`: the items `exact`, and of every key that has all of its dimensions. Reads the
-/// whole table.
+/// Finds what is to be forgotten of somebody: the items `exact`, and of every key that has all dimensions of one of `keys`.
+/// Reads the whole table, once.
 ///
 /// # Errors
 ///
 /// The table or an item's hold cannot be read, or [`Error::Held`].
-pub async fn remembered(store: &DynamoStore, key: &Key, exact: &[ItemKey]) -> Result<Remembered> {
+pub async fn remembered(store: &DynamoStore, keys: &[Key], exact: &[ItemKey]) -> Result<Remembered> {
     let mut all = Remembered::default();
     for item in exact {
         if let Some(found) = store.attributes(item).await? {
@@ -183,9 +183,10 @@ pub async fn remembered(store: &DynamoStore, key: &Key, exact: &[ItemKey]) -> Re
         }
     }
     let exact: BTreeSet<_> = all.items.iter().map(|item| item.pk.clone()).collect();
-    let wanted: BTreeSet<_> = key.dimensions().collect();
-    let parts = wanted.iter().map(|(name, value)| Key::new([(*name, *value)]).map(|one| one.to_string()));
-    let parts = parts.collect::<tollgate_core::Result<Vec<_>>>()?;
+    let wanted: Vec<BTreeSet<_>> = keys.iter().map(|key| key.dimensions().collect()).collect();
+    let part = |(name, value): &(&str, &str)| Key::new([(*name, *value)]).map(|one| one.to_string());
+    let parts = wanted.iter().map(|dimensions| dimensions.iter().map(part).collect());
+    let parts = parts.collect::<tollgate_core::Result<Vec<Vec<_>>>>()?;
     let mut start = None;
     loop {
         let (page, next) = patiently(|| store.scan(&parts, start.clone())).await?;
@@ -195,7 +196,10 @@ pub async fn remembered(store: &DynamoStore, key: &Key, exact: &[ItemKey]) -> Re
                 continue;
             }
             // A `pk` that contains a dimension as text need not have it.
-            let has_all = |item: &ItemKey| wanted.is_subset(&item.key.dimensions().collect());
+            let has_all = |item: &ItemKey| {
+                let dimensions = item.key.dimensions().collect();
+                wanted.iter().any(|wanted| wanted.is_subset(&dimensions))
+            };
             if let Some(item) = partition_key::parse(pk).filter(has_all) {
                 all.items.push(Forgettable::of(pk, &item.key, found, store.moment().now)?);
             } else if pk.starts_with(partition_key::DIGEST) {

@@ -123,32 +123,40 @@ impl DynamoStore {
         self.get(&partition_key::of(item)).await
     }
 
-    /// A page of the whole table, strongly consistent: `pk`, hold and expiry of the items whose `pk` contains all of `parts`
-    /// or is a digest; and where the next page starts.
+    /// A page of the whole table, strongly consistent: `pk`, hold and expiry of the items whose `pk` contains all parts of
+    /// one of `keys` or is a digest; and where the next page starts.
     pub(crate) async fn scan(
         &self,
-        parts: &[String],
+        keys: &[Vec<String>],
         start: Option<Attributes>,
     ) -> Result<(Vec<Attributes>, Option<Attributes>)> {
         let text = |text: &str| AttributeValue::S(text.to_owned());
-        let contains: Vec<_> = (0..parts.len()).map(|i| format!("contains(#pk, :p{i})")).collect();
+        let mut filter = String::from("begins_with(#pk, :digest)");
         let mut request = self
             .client
             .scan()
             .table_name(&self.table)
             .consistent_read(true)
             .projection_expression("#pk, #hold, #x")
-            .filter_expression(format!("begins_with(#pk, :digest) OR ({})", contains.join(" AND ")))
             .expression_attribute_names("#pk", partition_key::ATTRIBUTE)
             .expression_attribute_names("#hold", attributes::HOLD)
             .expression_attribute_names("#x", attributes::EXPIRES_AT)
             .expression_attribute_values(":digest", text(partition_key::DIGEST))
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .set_exclusive_start_key(start);
-        for (i, part) in parts.iter().enumerate() {
-            request = request.expression_attribute_values(format!(":p{i}"), text(part));
+        for (k, parts) in keys.iter().enumerate() {
+            let mut contains = Vec::with_capacity(parts.len());
+            for (i, part) in parts.iter().enumerate() {
+                contains.push(format!("contains(#pk, :p{k}_{i})"));
+                request = request.expression_attribute_values(format!(":p{k}_{i}"), text(part));
+            }
+            filter += &format!(" OR ({})", contains.join(" AND "));
         }
-        let output = request.send().await.map_err(|e| error::classify(&e, self.context("dynamodb:Scan")))?;
+        let output = request
+            .filter_expression(filter)
+            .send()
+            .await
+            .map_err(|e| error::classify(&e, self.context("dynamodb:Scan")))?;
         self.meter.record(Event::ReadUnits(units(output.consumed_capacity())));
         Ok((output.items.unwrap_or_default(), output.last_evaluated_key))
     }

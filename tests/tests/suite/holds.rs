@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::time::Duration;
 use tollgate::{Outcome, Source, Store};
-use tollgate_core::{Charges, Held, Hold, Item, ItemKey, LimitName, Override, Terms};
+use tollgate_core::{Charges, Held, Hold, Item, ItemKey, Key, LimitName, Override, Terms};
 use tollgate_dynamodb::admin::{self, Order};
 use tollgate_dynamodb::{Error, partition_key};
 
@@ -239,6 +239,26 @@ async fn sixteen_limits_can_have_figures_and_a_seventeenth_is_refused() {
     assert_eq!(stored(&operator, &item).await.hold, None, "and what has ended is removed");
 }
 
+/// A caller has a key under each secret, and other keys may have one of them among their dimensions.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_keys_of_a_caller_and_those_that_contain_one_are_found_together() {
+    let client = Client::new().await;
+    let within = |item: &ItemKey| {
+        let (_, name) = item.key.dimensions().next().unwrap();
+        ItemKey::shared(Key::new([("tenant", "acme"), ("test", name)]).unwrap())
+    };
+    let (active, retiring, stranger) = (key(), key(), key());
+    let theirs = [active.clone(), retiring.clone(), within(&active), within(&retiring)];
+    for item in theirs.iter().chain([&stranger, &within(&stranger)]) {
+        assert!(client.take(&one(item, 1, HOUR, 5)).await.is_allowed());
+    }
+    let keys = [active.key.clone(), retiring.key.clone()];
+    let found = admin::remembered(client.limiter.store(), &keys, &theirs[..2]).await.unwrap();
+    let mut expected: Vec<_> = theirs.iter().map(partition_key::of).collect();
+    expected.sort();
+    assert_eq!(found.items.iter().map(admin::Forgettable::pk).collect::<Vec<_>>(), expected);
+}
+
 /// On the item of a key that a test has for itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changes_while_it_is_being_forgotten_is_looked_at_again() {
@@ -246,7 +266,8 @@ async fn what_changes_while_it_is_being_forgotten_is_looked_at_again() {
     let store = operator.limiter.store();
     let item = key();
     operator.take(&one(&item, 5, HOUR, 5)).await;
-    let forgettable = || async { admin::remembered(store, &item.key, std::slice::from_ref(&item)).await };
+    let forgettable =
+        || async { admin::remembered(store, std::slice::from_ref(&item.key), std::slice::from_ref(&item)).await };
     let seen = forgettable().await.unwrap().items;
     assert_eq!(seen.iter().map(admin::Forgettable::pk).collect::<Vec<_>>(), [partition_key::of(&item)]);
     order(&operator, &item, &ban(&operator, 60)).await;
