@@ -112,28 +112,31 @@ impl Policy {
     /// [`Error::EmptyDimension`], [`Error::NoSecrets`], or [`Error::Core`] for a dimension given twice, a key over 2 KB, a
     /// cost out of range, a limit charged twice on one key, too many of them, or no charge at all.
     pub fn charges(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Charges>> {
+        Ok(self.charges_and_keys(wanted)?.0)
+    }
+
+    /// As [`Self::charges`], and the keys that each of `wanted` is counted by: one, and one more for each secret that is
+    /// being retired, if it holds personal values.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::charges`].
+    pub fn charges_and_keys(&self, wanted: &[Wanted<'_>]) -> Result<(Vec<Charges>, Vec<Vec<Key>>)> {
         let mut grouped = Grouped::default();
+        let mut all = Vec::with_capacity(wanted.len());
         for wanted in wanted {
             let limit = self.limit(wanted.limit)?;
             let plan = self.plans().resolve(wanted.plan)?;
-            for key in given_keys(self, limit, wanted.key)? {
-                grouped.add(limit, key, self.charge(limit, plan, wanted.cost));
+            let keys = given_keys(self, limit, wanted.key)?;
+            for key in &keys {
+                grouped.add(limit, key.clone(), self.charge(limit, plan, wanted.cost));
             }
+            all.push(keys);
         }
         if grouped.0.is_empty() {
             return Err(tollgate_core::Error::NoCharges.into());
         }
-        grouped.finish(self)
-    }
-
-    /// The keys that a charge on `limit` with the given dimensions and values is counted by: one, and one more for each
-    /// secret that is being retired, if it holds personal values.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::charges`], those about the limit and the key.
-    pub fn counted_by(&self, limit: &str, key: &[(&str, &str)]) -> Result<Vec<Key>> {
-        given_keys(self, self.limit(limit)?, key)
+        Ok((grouped.finish(self)?, all))
     }
 
     /// Resolves the charges of a route, or any others, for one request: `lookup` gives the value of a dimension, or

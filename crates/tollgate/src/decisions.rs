@@ -156,9 +156,8 @@ fn wanted(policy: &Policy, requests: &[Request]) -> Result<Charging, String> {
     for (request, key) in requests.iter().zip(&given) {
         wanted.push(Wanted { limit: &request.limit, key, plan: request.plan.as_deref(), cost: cost(request)? });
     }
-    let text = |e: tollgate_policy::Error| e.to_string();
-    let keys = wanted.iter().map(|w| policy.counted_by(w.limit, w.key)).collect::<tollgate_policy::Result<_>>();
-    Ok(Charging { charges: policy.charges(&wanted).map_err(text)?, keys: keys.map_err(text)? })
+    let (charges, keys) = policy.charges_and_keys(&wanted).map_err(|e| e.to_string())?;
+    Ok(Charging { charges, keys })
 }
 
 /// The answer about one limit: of several keys of it, the one that is most in the way.
