@@ -128,10 +128,16 @@ impl Take {
     pub fn recall(charges: &Charges, seen: &Item, moment: Moment) -> (Vec<LimitDecision>, bool) {
         let observes = charges.charges().iter().all(|c| c.cost == 0);
         let views = views(charges, Some(seen), moment, moment.clock_agrees);
-        let in_the_way = || views.iter().filter(|v| v.denies(v.verdict(moment.now)));
-        let never_fits = |v: &View<'_>| v.verdict(moment.now) == Some(Verdict::NeverFits);
-        let is_denied = !observes && in_the_way().any(|v| v.is_banned() || !v.moved) && !in_the_way().any(never_fits);
-        (views.iter().map(|v| v.decide(v.verdict(moment.now), moment.now, Source::Cache)).collect(), is_denied)
+        let (mut limits, mut denies, mut never_fits) = (Vec::with_capacity(views.len()), false, false);
+        for view in &views {
+            let verdict = view.verdict(moment.now);
+            if view.denies(verdict) {
+                denies |= view.is_banned() || !view.moved;
+                never_fits |= verdict == Some(Verdict::NeverFits);
+            }
+            limits.push(view.decide(verdict, moment.now, Source::Cache));
+        }
+        (limits, denies && !never_fits && !observes)
     }
 
     /// What each limit says of the item as the store has just left it, charging nothing.

@@ -41,6 +41,12 @@ struct Driven {
     item: Option<Arc<Item>>,
 }
 
+/// What became of a write: as [`Written`], with the item as memory shares it.
+enum Met {
+    Applied(Arc<Item>),
+    Refused(Option<Arc<Item>>),
+}
+
 /// The parts of a decision, and what the store failed with, with what the policy says about that.
 struct Answers {
     parts: Vec<Part>,
@@ -212,13 +218,10 @@ impl<S: Store> Limiter<S> {
                 Step::Write(write) => {
                     writes += 1;
                     match self.write(charges, &pk, &write, until).await? {
-                        Written::Applied(item) => {
-                            let item = left.insert(Arc::new(item));
-                            take.applied(item, self.store.moment())
-                        }
-                        Written::Refused(item) => {
+                        Met::Applied(item) => take.applied(left.insert(item), self.store.moment()),
+                        Met::Refused(item) => {
                             pause_after(writes).await;
-                            take.refused(item.as_ref(), self.store.moment())
+                            take.refused(item.as_deref(), self.store.moment())
                         }
                     }
                 }
@@ -297,13 +300,13 @@ impl<S: Store> Limiter<S> {
                 }
                 Step::Write(write) if !item.take.is_charging() => {
                     match self.write(item.charges, &item.pk, write, until).await? {
-                        Written::Applied(left) => {
+                        Met::Applied(left) => {
                             item.step = item.take.applied(&left, moment());
-                            item.seen = Some(Seen::now(Arc::new(left)));
+                            item.seen = Some(Seen::now(left));
                         }
-                        Written::Refused(found) => {
-                            item.step = item.take.refused(found.as_ref(), moment());
-                            item.seen = found.map(|found| Seen::now(Arc::new(found)));
+                        Met::Refused(found) => {
+                            item.step = item.take.refused(found.as_deref(), moment());
+                            item.seen = found.map(Seen::now);
                         }
                     }
                 }
@@ -338,9 +341,8 @@ impl<S: Store> Limiter<S> {
             // Another item denied before this one was charged.
             (_, Some(seen)) if is_denied => Decision::new(Take::tell(item.charges, &seen.item, self.store.moment())),
             _ => {
-                let unasked = Unasked::of(item.charges, Source::Cache).collect();
                 let mut decision = Decision::default();
-                decision.unasked = unasked;
+                decision.unasked.extend(Unasked::of(item.charges, Source::Cache));
                 decision
             }
         };
@@ -379,11 +381,11 @@ impl<S: Store> Limiter<S> {
                 refund::Step::Write(write) => write,
             };
             match self.write(charges, &pk, &write, until).await {
-                Ok(Written::Applied(left)) => return Some(Arc::new(left)),
-                Ok(Written::Refused(found)) => {
+                Ok(Met::Applied(left)) => return Some(left),
+                Ok(Met::Refused(found)) => {
                     pause_after(attempt).await;
-                    step = refund.refused(found.as_ref(), self.store.moment().now);
-                    item = Arc::new(found.unwrap_or_default());
+                    step = refund.refused(found.as_deref(), self.store.moment().now);
+                    item = found.unwrap_or_default();
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a charge could not be given back");
@@ -403,14 +405,17 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Sends one write and remembers the item that it left or found.
-    async fn write(&self, charges: &Charges, pk: &str, write: &Write, until: Instant) -> Result<Written> {
-        let written = self.send(until, || self.store.write(charges.item(), write)).await?;
-        let item = match &written {
-            Written::Applied(item) => Some(item),
-            Written::Refused(item) => item.as_ref(),
+    async fn write(&self, charges: &Charges, pk: &str, write: &Write, until: Instant) -> Result<Met> {
+        let met = match self.send(until, || self.store.write(charges.item(), write)).await? {
+            Written::Applied(item) => Met::Applied(Arc::new(item)),
+            Written::Refused(item) => Met::Refused(item.map(Arc::new)),
         };
-        self.memory.remember(pk, item.map(|item| Seen::now(Arc::new(item.clone()))));
-        Ok(written)
+        let item = match &met {
+            Met::Applied(item) => Some(item),
+            Met::Refused(item) => item.as_ref(),
+        };
+        self.memory.remember(pk, item.cloned().map(Seen::now));
+        Ok(met)
     }
 
     /// Sends the charges of a transaction. One alone needs none.
