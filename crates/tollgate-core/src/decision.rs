@@ -29,6 +29,8 @@ pub enum Source {
     Cache,
     /// The store could not answer and the policy lets calls pass.
     Open,
+    /// The store could not answer and the policy lets no call pass.
+    Closed,
 }
 
 impl Source {
@@ -39,6 +41,7 @@ impl Source {
             Self::Table => "table",
             Self::Cache => "cache",
             Self::Open => "open",
+            Self::Closed => "closed",
         }
     }
 }
@@ -128,7 +131,8 @@ pub struct Unasked {
     pub key: Key,
     /// What would have been charged.
     pub charge: Charge,
-    /// Why there is no answer: [`Source::Open`] if the store gave none, [`Source::Cache`] if it was not asked.
+    /// Why there is no answer: [`Source::Open`] or [`Source::Closed`] if the store gave none, [`Source::Cache`] if it was
+    /// not asked.
     pub source: Source,
 }
 

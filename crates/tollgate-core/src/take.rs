@@ -120,24 +120,27 @@ impl Take {
         (take, step)
     }
 
-    /// What each limit says if the item is as this process saw it a moment ago, and whether one of them denies.
+    /// What each limit says if the item is as this process saw it a moment ago, and whether one of them denies; `None` if
+    /// that says nothing.
     ///
-    /// Such an answer may only reject, and only for a while. What has to be looked at in the store denies nothing here: a
-    /// cost that never fits, by figures that may be old, and a bucket that has to be moved to other terms.
+    /// Such an answer may only reject, and only for a while. What has to be looked at in the store is not told from memory:
+    /// a cost that never fits, by figures that may be old. A bucket that has to be moved to other terms denies nothing.
     #[must_use]
-    pub fn recall(charges: &Charges, seen: &Item, moment: Moment) -> (Vec<LimitDecision>, bool) {
+    pub fn recall(charges: &Charges, seen: &Item, moment: Moment) -> Option<(Vec<LimitDecision>, bool)> {
         let observes = charges.charges().iter().all(|c| c.cost == 0);
         let views = views(charges, Some(seen), moment, moment.clock_agrees);
-        let (mut limits, mut denies, mut never_fits) = (Vec::with_capacity(views.len()), false, false);
+        let (mut limits, mut denies) = (Vec::with_capacity(views.len()), false);
         for view in &views {
             let verdict = view.verdict(moment.now);
             if view.denies(verdict) {
+                if verdict == Some(Verdict::NeverFits) {
+                    return None;
+                }
                 denies |= view.is_banned() || !view.moved;
-                never_fits |= verdict == Some(Verdict::NeverFits);
             }
             limits.push(view.decide(verdict, moment.now, Source::Cache));
         }
-        (limits, denies && !never_fits && !observes)
+        Some((limits, denies && !observes))
     }
 
     /// What each limit says of the item as the store has just left it, charging nothing.

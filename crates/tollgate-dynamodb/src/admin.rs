@@ -5,8 +5,9 @@
 //! never an item with a hold in force: erasing a person must not lift a ban.
 
 use crate::attributes::{self, Attributes};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fate, Result};
 use crate::partition_key;
+use crate::patience::Backoff;
 use crate::store::{Deleted, DynamoStore, Store, Written};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,16 +122,16 @@ async fn change<S: Store, T>(
     item: &ItemKey,
     next: impl Fn(&Item, Timestamp) -> Result<(Option<Write>, T)>,
 ) -> Result<T> {
-    let mut found = store.read(item, &[]).await?;
+    let mut found = patiently(|| store.read(item, &[])).await?;
     for _ in 0..MOST_WRITES {
         let (write, told) = next(&found.take().unwrap_or_default(), store.moment().now)?;
         let Some(write) = write else { return Ok(told) };
-        match store.write(item, &write).await? {
+        match patiently(|| store.write(item, &write)).await? {
             Written::Applied(_) => return Ok(told),
             Written::Refused(newer) => found = newer,
         }
     }
-    Err(Error::Contended(MOST_WRITES))
+    Err(Error::Contended { writes: MOST_WRITES, fate: Fate::NotApplied })
 }
 
 /// An item that is to be forgotten.
@@ -230,19 +231,18 @@ pub async fn forget(store: &DynamoStore, item: Forgettable) -> Result<bool> {
             Deleted::Refused(found) => item = Forgettable::of(&item.pk, &item.key, &found, store.moment().now)?,
         }
     }
-    Err(Error::Contended(MOST_WRITES))
+    Err(Error::Contended { writes: MOST_WRITES, fate: Fate::NotApplied })
 }
 
 /// Asks again what the table has said that it has not done: a scan reads the whole table, and must not end for a page that
 /// was throttled.
 async fn patiently<T, F: Future<Output = Result<T>>>(request: impl Fn() -> F) -> Result<T> {
-    let mut pause = Duration::from_millis(50);
+    let mut backoff = Backoff::new(Duration::from_millis(100));
     for _ in 1..MOST_WRITES {
         match request().await {
-            Err(error) if error.may_be_retried() => sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await,
+            Err(error) if error.may_be_retried() => sleep(backoff.next()).await,
             answer => return answer,
         }
-        pause *= 2;
     }
     request().await
 }

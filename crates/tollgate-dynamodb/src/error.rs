@@ -20,6 +20,15 @@ pub enum Fate {
     Unknown,
 }
 
+impl Fate {
+    fn told(self) -> &'static str {
+        match self {
+            Self::NotApplied => "nothing was charged",
+            Self::Unknown => "the last may have been applied and is not repeated",
+        }
+    }
+}
+
 /// The store gave no answer. "Limited" is never an error, so an error never means it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -101,9 +110,17 @@ pub enum Error {
         /// The key, as the command line takes it.
         key: String,
     },
-    /// Other writers changed the item each time between two writes of this decision.
-    #[error("gave up after {0} writes to one contended key; nothing was charged")]
-    Contended(u32),
+    /// A transaction has the item; nothing was written.
+    #[error("another transaction was under way on the item; nothing was written")]
+    Conflict,
+    /// Others changed an item each time between two writes of this decision, until its time or its tries were over.
+    #[error("gave up after {writes} writes to a contended key; {}", .fate.told())]
+    Contended {
+        /// Writes that were sent, transactions counted once.
+        writes: u32,
+        /// Whether the last of them may have been applied all the same: no answer came in time.
+        fate: Fate,
+    },
     /// The item does not have the form that this version writes, or the input is bad.
     #[error(transparent)]
     Core(#[from] tollgate_core::Error),
@@ -115,6 +132,7 @@ impl Error {
     pub fn fate(&self) -> Fate {
         match self {
             Self::Ambiguous(_) => Fate::Unknown,
+            Self::Contended { fate, .. } => *fate,
             _ => Fate::NotApplied,
         }
     }
@@ -138,7 +156,8 @@ impl Error {
             | Self::Incomplete { .. }
             | Self::Refused { .. }
             | Self::Held { .. }
-            | Self::Contended(_)
+            | Self::Conflict
+            | Self::Contended { .. }
             | Self::Core(_) => false,
         }
     }
@@ -147,7 +166,7 @@ impl Error {
     /// helps.
     #[must_use]
     pub fn may_be_retried(&self) -> bool {
-        matches!(self, Self::Throttled(_))
+        matches!(self, Self::Throttled(_) | Self::Conflict)
     }
 }
 
@@ -203,9 +222,8 @@ fn before_sending(message: String, context: Context<'_>) -> Error {
 /// Why a transaction was cancelled, if not for a condition: nothing was written either way.
 pub(crate) fn by_cancellation(code: &str, context: Context<'_>) -> Error {
     match code {
-        "TransactionConflict" | "ProvisionedThroughputExceeded" | "ThrottlingError" => {
-            Error::Throttled(code.to_owned())
-        }
+        "TransactionConflict" => Error::Conflict,
+        "ProvisionedThroughputExceeded" | "ThrottlingError" => Error::Throttled(code.to_owned()),
         _ => Error::Refused { action: context.action, message: format!("the transaction was cancelled: {code}") },
     }
 }
@@ -217,9 +235,8 @@ fn by_code(code: &str, message: String, context: Context<'_>) -> Error {
         "ProvisionedThroughputExceededException"
         | "ThrottlingException"
         | "RequestLimitExceeded"
-        | "TransactionConflictException"
-        | "TransactionInProgressException"
         | "LimitExceededException" => Error::Throttled(code.to_owned()),
+        "TransactionConflictException" => Error::Conflict,
         "ResourceNotFoundException" => {
             Error::TableMissing { table: context.table.to_owned(), endpoint: context.endpoint.to_owned() }
         }

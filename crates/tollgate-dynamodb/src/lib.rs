@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | [`limiter`] | [`Limiter`]: drives the core's protocol against a [`Store`] within a deadline |
 //! | `memory` | what this process last saw of a key |
+//! | `patience` | how long a decision waits, and what the end of its time means |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
 //! | [`attributes`] | the item as DynamoDB attributes, both ways; what it costs to write |
@@ -31,6 +32,7 @@ pub mod limiter;
 mod memory;
 pub mod meter;
 pub mod partition_key;
+mod patience;
 pub mod store;
 pub mod table;
 mod wire;

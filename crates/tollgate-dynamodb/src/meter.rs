@@ -180,7 +180,7 @@ impl Meter for Counters {
             Event::Notice(Notice::PulledBack(_)) => add(&self.pulled_back, 1),
             Event::Notice(_) => {}
             Event::Throttled => add(&self.throttled, 1),
-            Event::StoreFailure(crate::Error::Contended(_)) => add(&self.contended, 1),
+            Event::StoreFailure(crate::Error::Contended { .. }) => add(&self.contended, 1),
             Event::StoreFailure(_) => add(&self.store_failures, 1),
             Event::ClockSkew(_) => add(&self.clock_skews, 1),
             Event::PolicyLoaded { .. } => add(&self.policies_loaded, 1),

@@ -8,6 +8,7 @@ mod bench;
 mod cli;
 mod conformance;
 mod contention;
+mod deadline;
 mod dev;
 mod faults;
 mod figures;

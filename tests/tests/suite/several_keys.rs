@@ -114,7 +114,7 @@ async fn transactions_of_many_callers_are_exact() {
                 loop {
                     match client.limiter.take(&both).await {
                         Ok(decision) => break allowed += u64::from(decision.is_allowed()),
-                        Err(tollgate_dynamodb::Error::Contended(_)) => {}
+                        Err(tollgate_dynamodb::Error::Contended { .. }) => {}
                         Err(other) => panic!("{other}"),
                     }
                 }
@@ -283,7 +283,7 @@ async fn a_denial_goes_before_a_failure_of_the_store() {
 
 #[tokio::test]
 async fn what_is_no_outage_never_lets_a_call_pass_but_where_limits_only_report() {
-    let contended: fn() -> Error = || Error::Contended(16);
+    let contended: fn() -> Error = || Error::Contended { writes: 16, fate: tollgate_dynamodb::Fate::NotApplied };
     let [user, tenant] = user_and_tenant();
     let (limiter, memory) = failing(&tenant, contended);
     assert!(limiter.take(&[user.clone(), tenant.clone()]).await.is_err(), "open is for outages");
@@ -301,4 +301,48 @@ async fn a_cost_that_never_fits_is_no_admission_where_the_store_is_gone() {
     let dear = Charges::new(tenant.item().clone(), dear).unwrap();
     let (limiter, _) = failing(&tenant, GONE);
     assert_eq!(limiter.take(&[dear]).await.unwrap().outcome(), Outcome::NeverFits);
+}
+
+#[tokio::test]
+async fn a_cost_that_never_fits_gives_the_other_keys_back_what_they_were_charged() {
+    let [user, tenant] = user_and_tenant();
+    let dear = tenant.charges().iter().map(|c| Charge { cost: 4, ..c.clone() }).collect();
+    let dear = Charges::new(tenant.item().clone(), dear).unwrap();
+    let (limiter, memory) = failing(&tenant, GONE);
+    let decision = limiter.take(&[user.clone(), dear]).await.unwrap();
+    assert_eq!((decision.outcome(), remaining(&memory, &user)), (Outcome::NeverFits, 10));
+    assert_eq!(memory.counters().counts().refunded, 1);
+}
+
+#[tokio::test]
+async fn an_item_that_only_reports_is_no_part_of_a_transaction() {
+    let [user, tenant] =
+        user_and_tenant().map(|charges| charges.atomically(true).with_store_failure(StoreFailure::Closed));
+    let shadow =
+        hourly(&key(), "trial", 1).charges().iter().map(|c| Charge { mode: Mode::Shadow, ..c.clone() }).collect();
+    let shadow = Charges::new(key(), shadow).unwrap().with_store_failure(StoreFailure::Closed);
+    let (limiter, memory) = failing(&shadow, GONE);
+    let decision = limiter.take(&[user.clone(), shadow.clone(), tenant.clone()]).await.unwrap();
+    let told: Vec<_> = decision.limits.iter().map(|l| (l.limit.as_str(), l.remaining)).collect();
+    assert_eq!((told, decision.unasked.len()), (vec![("user", 9), ("tenant", 2)], 1));
+    // Where another denies, it is given back like the rest.
+    let limiter = Limiter::new(memory.clone());
+    for _ in 0..2 {
+        assert!(limiter.take(std::slice::from_ref(&tenant)).await.unwrap().is_allowed());
+    }
+    let stranger = Limiter::new(memory.clone());
+    assert!(!stranger.take(&[user.clone(), shadow.clone(), tenant]).await.unwrap().is_allowed());
+    assert_eq!((remaining(&memory, &user), remaining(&memory, &shadow)), (9, 1));
+}
+
+/// The answer must not say that an item let the call pass whose rule is to refuse it.
+#[tokio::test]
+async fn a_closed_item_without_answer_is_told_as_closed_where_another_denies() {
+    let [user, tenant] = user_and_tenant();
+    let (limiter, _) = failing(&tenant, GONE);
+    let limiter = limiter.denying_from_memory_for(Duration::ZERO);
+    let dear = user.charges().iter().map(|c| Charge { cost: 11, ..c.clone() }).collect();
+    let dear = Charges::new(user.item().clone(), dear).unwrap();
+    let decision = limiter.take(&[dear, tenant.with_store_failure(StoreFailure::Closed)]).await.unwrap();
+    assert_eq!((decision.outcome(), decision.unasked[0].source), (Outcome::NeverFits, Source::Closed));
 }

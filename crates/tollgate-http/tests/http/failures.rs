@@ -15,8 +15,10 @@ const OUTAGES: [Failure; 5] = [
 ];
 
 /// The store is there; contention and bad requests must not become a way past the limit.
-const OTHERS: [Failure; 2] =
-    [|| Error::Contended(16), || Error::Refused { action: "dynamodb:UpdateItem", message: "secret-schema".to_owned() }];
+const OTHERS: [Failure; 2] = [
+    || Error::Contended { writes: 16, fate: tollgate_dynamodb::Fate::NotApplied },
+    || Error::Refused { action: "dynamodb:UpdateItem", message: "secret-schema".to_owned() },
+];
 
 #[tokio::test]
 async fn a_closed_route_is_503_with_nothing_of_the_store_in_it() {

@@ -1,0 +1,197 @@
+//! A decision on several items in one transaction.
+//!
+//! Invariants: the reply of a transaction has no items, so each charge requires the very state that was seen; what has to be
+//! looked at, or moved without a charge, is so by itself before. Items whose limits only report cannot refuse the call, so
+//! they are no part of the transaction.
+
+use super::{Answers, Driven, Limiter, Met, rule};
+use crate::error::{Fate, Result};
+use crate::memory::Seen;
+use crate::partition_key;
+use crate::patience::{Backoff, Patience};
+use crate::store::{Store, Transacted, Written};
+use futures_util::future::{join, join_all};
+use std::sync::Arc;
+use tollgate_core::{Charges, Decision, Item, Source, Step, StoreFailure, Take, Unasked, Write};
+
+/// An item of a transaction.
+struct Together<'c> {
+    charges: &'c Charges,
+    pk: String,
+    take: Take,
+    step: Step,
+    /// The item as the next write requires it.
+    seen: Option<Seen>,
+    /// The item as the charge left it.
+    charged: Option<Arc<Item>>,
+}
+
+impl<S: Store> Limiter<S> {
+    /// All items that can deny in one transaction, and beside it the others.
+    pub(super) async fn together(&self, charges: &[Charges]) -> Answers {
+        let (reporting, denying): (Vec<_>, Vec<_>) = charges.iter().partition(|charges| charges.only_report());
+        let (told, decided) = join(self.apart(reporting.iter().copied()), self.transact_or_fail(&denying)).await;
+        let (mut told_parts, mut parts) = (told.parts.into_iter(), decided.parts.into_iter());
+        let in_order =
+            charges.iter().filter_map(|c| if c.only_report() { told_parts.next() } else { parts.next() }).collect();
+        let failures = told.failures.into_iter().chain(decided.failures).collect();
+        Answers { parts: in_order, failures }
+    }
+
+    /// None of the items is decided if the store fails, so the strictest rule of all holds.
+    async fn transact_or_fail(&self, charges: &[&Charges]) -> Answers {
+        let mut items: Vec<_> = charges.iter().map(|charges| self.begin_together(charges)).collect();
+        let answer = self.drive_together(&mut items).await;
+        items.iter().for_each(|item| self.report(&item.take));
+        match answer {
+            Ok(()) => {
+                let is_denied = items.iter().any(Together::is_denied);
+                let parts = items.into_iter().map(|item| Ok(self.finish_together(item, is_denied))).collect();
+                Answers { parts, failures: Vec::new() }
+            }
+            Err(error) => {
+                let rule = charges.iter().map(|charges| rule(charges, &error)).max().unwrap_or(StoreFailure::Closed);
+                Answers { parts: charges.iter().map(|_| Err(rule)).collect(), failures: vec![(rule, error)] }
+            }
+        }
+    }
+
+    fn begin_together<'c>(&self, charges: &'c Charges) -> Together<'c> {
+        let pk = partition_key::of(charges.item());
+        let seen = self.memory.last(&pk);
+        let item = seen.as_ref().map(|seen| &*seen.item);
+        let (take, step) = Take::start_exactly(charges.clone(), item, self.store.moment(), fastrand::u64(..));
+        Together { charges, pk, take, step, seen, charged: None }
+    }
+
+    /// Until one of the items denies or all are charged.
+    async fn drive_together(&self, items: &mut [Together<'_>]) -> Result<()> {
+        let patience = Patience::new(self.deadline);
+        let mut backoff = Backoff::new(Self::FIRST_PAUSE);
+        for attempt in 0..=Self::MOST_WRITES {
+            let prepared = join_all(items.iter_mut().map(|item| self.prepare(item, &patience))).await;
+            prepared.into_iter().collect::<Result<()>>()?;
+            let is_done = items.iter().all(|item| matches!(item.step, Step::Done(_)));
+            if is_done || items.iter().any(Together::is_denied) {
+                return Ok(());
+            }
+            if attempt == Self::MOST_WRITES {
+                break;
+            }
+            // The first refusal may be due to what this process had not seen.
+            if attempt > 1 {
+                patience.make_way(&mut backoff).await?;
+            }
+            self.charge_together(items, &patience).await?;
+        }
+        Err(patience.contended(Fate::NotApplied))
+    }
+
+    /// Does what concerns one item alone, until it is to be charged or answered.
+    async fn prepare(&self, item: &mut Together<'_>, patience: &Patience) -> Result<()> {
+        for _ in 0..Self::MOST_WRITES {
+            let moment = || self.store.moment();
+            match &item.step {
+                Step::Read => {
+                    let found = self.read(item.charges, &item.pk, patience).await?;
+                    item.seen = found.clone().map(Seen::now);
+                    item.step = item.take.read(found.as_deref(), moment());
+                }
+                Step::Write(write) if !item.take.is_charging() => {
+                    match self.write(item.charges, &item.pk, write, patience).await? {
+                        Met::Applied(left) => {
+                            item.step = item.take.applied(&left, moment());
+                            item.seen = Some(Seen::now(left));
+                        }
+                        Met::Refused(found) => {
+                            item.step = item.take.refused(found.as_deref(), moment());
+                            item.seen = found.map(Seen::now);
+                        }
+                    }
+                }
+                Step::Write(_) | Step::Done(_) => return Ok(()),
+            }
+        }
+        Err(patience.contended(Fate::NotApplied))
+    }
+
+    /// Tries to charge all items that are to be charged.
+    async fn charge_together(&self, items: &mut [Together<'_>], patience: &Patience) -> Result<()> {
+        let writes: Vec<_> = items.iter().filter_map(|item| Some((item.charges, item.charge()?))).collect();
+        let transacted = self.transact(&writes, patience).await?;
+        let charging = items.iter_mut().filter(|item| item.charge().is_some());
+        match transacted {
+            Transacted::Applied => charging.for_each(|item| self.applied_together(item)),
+            Transacted::Refused(found) => {
+                // It requires the very states that were seen: somebody has changed one.
+                patience.met_others();
+                for (item, found) in charging.zip(found) {
+                    // An item whose own condition held keeps its write for the next try.
+                    if let Some(found) = found {
+                        self.refused_together(item, found);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the charges of a transaction. One alone needs none.
+    async fn transact(&self, writes: &[(&Charges, &Write)], patience: &Patience) -> Result<Transacted> {
+        let meter = self.store.meter();
+        if let [(charges, write)] = writes {
+            return Ok(match patience.write(meter, || self.store.write(charges.item(), write)).await? {
+                Written::Applied(_) => Transacted::Applied,
+                Written::Refused(found) => Transacted::Refused(vec![Some(found)]),
+            });
+        }
+        let writes: Vec<_> = writes.iter().map(|(charges, write)| (charges.item(), *write)).collect();
+        patience.write(meter, || self.store.transact(&writes)).await
+    }
+
+    fn applied_together(&self, item: &mut Together<'_>) {
+        let Step::Write(write) = &item.step else { return };
+        let seen = item.seen.as_ref();
+        // The condition was that the limits are as seen; others that share the item may have moved on since.
+        let Some(left) = write.apply(seen.map(|seen| &*seen.item)).map(Arc::new) else { return };
+        let remembered = seen.map_or_else(|| Seen::now(left.clone()), |seen| seen.with(left.clone()));
+        self.memory.remember(&item.pk, Some(remembered));
+        item.step = item.take.applied(&left, self.store.moment());
+        item.charged = Some(left);
+    }
+
+    fn refused_together(&self, item: &mut Together<'_>, found: Option<Item>) {
+        let found = found.map(|found| Seen::now(Arc::new(found)));
+        self.memory.remember(&item.pk, found.clone());
+        item.step = item.take.refused(found.as_ref().map(|seen| &*seen.item), self.store.moment());
+        item.seen = found;
+    }
+
+    fn finish_together(&self, item: Together<'_>, is_denied: bool) -> Driven {
+        let decision = match (item.step, item.seen) {
+            (Step::Done(decision), _) => decision,
+            // Another item denied before this one was charged.
+            (_, Some(seen)) if is_denied => Decision::new(Take::tell(item.charges, &seen.item, self.store.moment())),
+            _ => {
+                let mut decision = Decision::default();
+                decision.unasked.extend(Unasked::of(item.charges, Source::Cache));
+                decision
+            }
+        };
+        Driven { decision, charged: item.take.charged().to_vec(), item: item.charged }
+    }
+}
+
+impl Together<'_> {
+    /// The write that charges it, unless it is answered.
+    fn charge(&self) -> Option<&Write> {
+        match &self.step {
+            Step::Write(write) => Some(write),
+            Step::Read | Step::Done(_) => None,
+        }
+    }
+
+    fn is_denied(&self) -> bool {
+        matches!(&self.step, Step::Done(decision) if !decision.is_allowed())
+    }
+}
