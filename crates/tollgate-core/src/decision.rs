@@ -5,6 +5,7 @@ use crate::hold::Hold;
 use crate::key::Key;
 use crate::terms::Terms;
 use crate::time::Timestamp;
+use std::cmp::Reverse;
 use std::time::Duration;
 
 /// What a limit said.
@@ -120,6 +121,18 @@ impl LimitDecision {
     pub fn is_in_the_way(&self) -> bool {
         let denies = self.mode == Mode::Enforce || matches!(self.held, Some(Held::Ban { .. }));
         denies && self.outcome != Outcome::Allowed
+    }
+
+    /// How much this limit matters to the caller beside others, the greatest the most: whether it is in the way, how long it
+    /// has to be waited for (without end, if the cost never fits), how little is left.
+    #[must_use]
+    pub fn urgency(&self) -> impl Ord + use<> {
+        let is_in_the_way = self.is_in_the_way();
+        let wait = match self.outcome {
+            Outcome::NeverFits => Some(Duration::MAX),
+            Outcome::Allowed | Outcome::Denied => self.retry_after,
+        };
+        (is_in_the_way, wait.filter(|_| is_in_the_way), Reverse(self.remaining))
     }
 }
 

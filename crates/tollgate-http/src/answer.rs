@@ -8,7 +8,7 @@ use crate::problem::{self, Problem};
 use crate::quota::Quota;
 use crate::{fields, language, legacy, wait};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use std::time::Duration;
+use std::cmp::Reverse;
 use tollgate_core::{Decision, Key, LimitDecision, Outcome};
 use tollgate_policy::{IfMissing, Messages, Placeholder, Policy, Route};
 
@@ -179,12 +179,10 @@ fn rate_limit_fields(decided: &Decided, exchange: &Exchange<'_>) -> Vec<(HeaderN
     all
 }
 
-/// The limits that refuse, the one that a caller waits for longest first: those that never fit, then by their wait.
+/// The limits that refuse, the one that a caller waits for longest first.
 fn violated(decision: &Decision) -> Vec<&LimitDecision> {
     let mut violated: Vec<_> = decision.limits.iter().filter(|limit| limit.is_in_the_way()).collect();
-    violated.sort_by_key(|limit| {
-        std::cmp::Reverse(if limit.outcome == Outcome::NeverFits { Some(Duration::MAX) } else { limit.retry_after })
-    });
+    violated.sort_by_key(|limit| Reverse(limit.urgency()));
     violated
 }
 

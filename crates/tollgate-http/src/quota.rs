@@ -20,7 +20,7 @@ impl<'a> Quota<'a> {
         Self::each_once(decision.limits.iter(), policy, plan)
     }
 
-    /// The visible ones of `limits`, in their order; of one that was charged on several keys the least that is left.
+    /// The visible ones of `limits`, in their order; of one that was charged on several keys the most urgent.
     pub(crate) fn each_once(
         limits: impl IntoIterator<Item = &'a LimitDecision>,
         policy: &'a Policy,
@@ -29,7 +29,7 @@ impl<'a> Quota<'a> {
         let mut quotas: Vec<Self> = Vec::new();
         for quota in limits.into_iter().filter_map(|decision| Self::of(decision, policy, plan)) {
             match quotas.iter_mut().find(|known| known.name() == quota.name()) {
-                Some(known) if quota.decision.remaining < known.decision.remaining => *known = quota,
+                Some(known) if quota.decision.urgency() > known.decision.urgency() => *known = quota,
                 Some(_) => {}
                 None => quotas.push(quota),
             }
