@@ -206,7 +206,7 @@ fn the_development_secret_is_for_tables_of_a_server_that_has_it() {
     for command in ["ban", "allow", "inspect", "reset", "forget"] {
         let output = rotation.tool(None, &[command, "account:a@x.org"], "");
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{command}: {}", stderr(&output));
-        assert!(stderr(&output).contains("set TOLLGATE_KEY_SECRETS to"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("set TOLLGATE_KEY_SECRETS to the text that they have"), "{}", stderr(&output));
     }
     assert_eq!(rotation.does(OLD, &["holds"])["holds"], json!([]), "nothing was written");
     assert!(rotation.tool(None, &["ban", "user:alice"], "").status.success(), "what is not personal needs no secret");
@@ -224,6 +224,36 @@ fn no_personal_value_gets_into_the_table_by_the_letter() {
         );
     }
     assert_eq!(rotation.does(OLD, &["holds"])["holds"], json!([]));
+}
+
+/// Operators who knew of one secret each have set different things.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_set_on_one_item_of_a_caller_joins_what_is_set_on_the_other() {
+    let client = Client::new().await;
+    let store = client.limiter.store();
+    let both = [key(), key()];
+    let until = |secs| client.clock_now() + Duration::from_secs(secs);
+    let figures = |n, secs| Override { bucket: bucket(n, SECOND, n), until: until(secs) };
+    let name = |name: &str| LimitName::new(name).unwrap();
+    for (item, order) in [
+        (0, Order::Ban(until(60))),
+        (0, Order::Override(name("one"), figures(1, 100))),
+        (1, Order::Ban(until(600))),
+        (1, Order::Override(name("one"), figures(2, 200))),
+        (1, Order::Override(name("two"), figures(3, 300))),
+    ] {
+        admin::order(store, &both[item..=item], &order).await.unwrap();
+    }
+    let ordered = admin::order(store, &both, &Order::Keep).await.unwrap();
+    let hold = ordered.after.unwrap();
+    let overrides = [(name("one"), figures(1, 100)), (name("two"), figures(3, 300))].into();
+    assert_eq!((hold.banned_until, &hold.overrides), (Some(until(600)), &overrides), "the newer secret's figures");
+    for item in &both {
+        assert_eq!(store.read(item, &[]).await.unwrap().unwrap().hold.as_ref(), Some(&hold));
+    }
+    let before = client.counts().write_units;
+    admin::order(store, &both, &Order::Keep).await.unwrap();
+    assert_eq!(client.counts().write_units, before, "what is the same already is not written");
 }
 
 /// Both items of a caller, while operators who know of one or both set and lift at once.
