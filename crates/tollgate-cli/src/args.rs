@@ -44,6 +44,10 @@ pub enum Command {
     Ban(BanArgs),
     /// Lift a key's ban and overrides, or its override of one limit
     Allow(LimitArgs),
+    /// List what is set in the whole table; with --under, check that a secret that is to go takes no ban or override along
+    Holds(HoldsArgs),
+    /// Set what is set for a caller under one of several secrets under all of them
+    Carry(CarryArgs),
     /// Erase a key: its items, and those of every key that has all of its dimensions
     Forget(KeyArgs),
 }
@@ -300,8 +304,8 @@ pub enum TableCommand {
 /// What an operator's command works on, and how it answers.
 #[derive(Debug, Clone, Args)]
 pub struct Operated {
-    /// Policy file, to check names against, and to read the values of a KEY by; commands on a key take infra/tollgate.toml
-    /// if it is there
+    /// Policy file, to check names against, and to read the values of a KEY by; commands on a key need one and take
+    /// infra/tollgate.toml if it is there
     #[arg(long, value_name = "FILE", env = "TOLLGATE_POLICY")]
     pub policy: Option<PathBuf>,
     /// Table
@@ -315,9 +319,12 @@ pub struct Operated {
 /// `tollgate inspect|forget`
 #[derive(Debug, Args)]
 pub struct KeyArgs {
-    /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped); with a policy a personal
-    /// value is written as people write it
+    /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped); values as people write
+    /// them, or personal ones as a key shows them
     pub key: String,
+    /// Take KEY exactly as it is written, with or without a policy, and whether a limit is counted by it or not
+    #[arg(long)]
+    pub literal_key: bool,
     /// On what
     #[command(flatten)]
     pub on: Operated,
@@ -363,4 +370,25 @@ pub struct BanArgs {
     /// Key
     #[command(flatten)]
     pub key: KeyArgs,
+}
+
+/// `tollgate holds`
+#[derive(Debug, Args)]
+pub struct HoldsArgs {
+    /// Only what is in force under this retiring secret and not under the active one; exit code 1 if there is something
+    #[arg(long, value_name = "ID")]
+    pub under: Option<String>,
+    /// On what
+    #[command(flatten)]
+    pub on: Operated,
+}
+
+/// `tollgate carry`
+#[derive(Debug, Args)]
+pub struct CarryArgs {
+    /// Key with its personal values as people write them, or `-` for keys on standard input, one a line
+    pub key: String,
+    /// On what
+    #[command(flatten)]
+    pub on: Operated,
 }

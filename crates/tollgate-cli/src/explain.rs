@@ -2,7 +2,7 @@
 
 use crate::args::ExplainArgs;
 use crate::error::{CliError, Result};
-use crate::secrets::Tables;
+use crate::secrets::Keys;
 use crate::{open, output, secrets};
 use axum::body::Bytes;
 use axum::http::Request;
@@ -72,7 +72,7 @@ struct Charge {
 }
 
 pub(crate) async fn run(args: &ExplainArgs) -> Result<()> {
-    let policy = secrets::attach(open::policy(&args.policy.policy)?, Tables::Here).await?;
+    let policy = secrets::attach(open::policy(&args.policy.policy)?, Keys::OfOnesOwn).await?;
     let explanation = explain(&policy, args)?;
     output::result(args.json, &explanation, || text(&explanation))
 }

@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &KeyArgs) -> Result<()> {
         let existed = admin::forget(&store, item).await.map_err(|e| key::after(&pks, &pk, e))?;
         pks.extend(existed.then_some(pk));
     }
-    subject.say_what_is_missing();
+    subject.say_which_keys_are_missing();
     let digests = Digests { items: remembered.digests, expire_at: remembered.digests_expire_at };
     let forgotten = Forgotten { key: subject.key.to_string(), deleted: pks.len(), pks, digests };
     output::result(args.on.json, &forgotten, || text(&forgotten))

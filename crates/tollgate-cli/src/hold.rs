@@ -1,4 +1,6 @@
 //! `tollgate override|ban|allow KEY`: what an operator sets for a key, and what is in force then.
+//!
+//! Invariant: what is set for a caller is set on all of its items at one place, under whatever secret, at once.
 
 use crate::args::{BanArgs, KeyArgs, LimitArgs, OverrideArgs};
 use crate::error::{CliError, Result};
@@ -18,13 +20,13 @@ use tollgate_policy::{Figures, duration, rate_text};
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A hold, told in the policy's notation and in milliseconds.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Told {
     banned_until_ms: Option<u64>,
     overrides: BTreeMap<String, ToldOverride>,
 }
 
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 struct ToldOverride {
     rate: String,
     burst: u64,
@@ -66,6 +68,8 @@ pub(crate) fn utc(ms: u64) -> String {
 struct Outcome {
     key: String,
     items: Vec<Item>,
+    /// Whether the order changed what is in force.
+    changed: bool,
 }
 
 #[derive(Serialize)]
@@ -76,49 +80,65 @@ struct Item {
 
 pub(crate) async fn set_override(args: &OverrideArgs) -> Result<()> {
     let subject = Subject::of(&args.key).await?;
-    let (limit, items) = subject.limit(&args.limit)?;
+    may_be_set(&subject)?;
+    if subject.is_one_of_several() {
+        let key = &subject.key;
+        let why = format!("{key} is the caller under one secret of several, and figures count only under all of them");
+        return Err(CliError::Input(format!("{why}; give the value instead of its hash")));
+    }
+    let (limit, place) = subject.limit(&args.limit)?;
     let bucket = Figures::parse(&args.rate, args.burst).map_err(key::input)?.bucket();
     let lasting = lasting(&args.duration)?;
     let store = open::target(&args.key.on.target).await?;
     let until = store.moment().now + lasting;
     let order = Order::Override(limit, Override { bucket, until });
-    carry_out(&args.key, &subject, items, &store, &order).await
+    carry_out(&args.key, &subject, vec![place], &store, &order).await
 }
 
 pub(crate) async fn ban(args: &BanArgs) -> Result<()> {
     let subject = Subject::of(&args.key).await?;
-    // Whoever bans a key that nobody asks for means another.
-    subject.is_counted()?;
+    may_be_set(&subject)?;
     let lasting = lasting(&args.duration)?;
     let store = open::target(&args.key.on.target).await?;
     let until = store.moment().now + lasting;
-    carry_out(&args.key, &subject, subject.items(), &store, &Order::Ban(until)).await
+    carry_out(&args.key, &subject, subject.places(), &store, &Order::Ban(until)).await
 }
 
 pub(crate) async fn allow(args: &LimitArgs) -> Result<()> {
     let subject = Subject::of(&args.key).await?;
-    let (only, items) = subject.scope(args.limit.as_deref())?;
+    let (only, places) = subject.scope(args.limit.as_deref())?;
     let store = open::target(&args.key.on.target).await?;
-    carry_out(&args.key, &subject, items, &store, &Order::Allow(only)).await
+    carry_out(&args.key, &subject, places, &store, &Order::Allow(only)).await
 }
 
-/// Carries out an order on each of the items and tells what is in force then.
+/// That no personal value gets into the table, whoever asks for it.
+fn may_be_set(subject: &Subject) -> Result<()> {
+    let Some(dimension) = subject.plain_personal() else { return Ok(()) };
+    let why = format!("`{dimension}` is personal, and the table has its values as keyed hashes only");
+    Err(CliError::Input(format!("{why}; leave --literal-key out, or write it as a key shows it")))
+}
+
+/// Carries out an order at each of the places and tells what is in force then.
 async fn carry_out(
     args: &KeyArgs,
     subject: &Subject,
-    items: Vec<ItemKey>,
+    places: Vec<Vec<ItemKey>>,
     store: &DynamoStore,
     order: &Order,
 ) -> Result<()> {
-    let (mut told, mut done) = (Vec::new(), Vec::new());
-    for item in items {
-        let pk = partition_key::of(&item);
-        let hold = admin::order(store, &item, order).await.map_err(|e| key::after(&done, &pk, e))?;
-        told.push(Item { pk: pk.clone(), hold: Told::of(hold.as_ref(), store.moment().now) });
-        done.push(pk);
+    let (mut items, mut done, mut changed) = (Vec::new(), Vec::new(), false);
+    for place in places {
+        let pks: Vec<_> = place.iter().map(partition_key::of).collect();
+        let ordered = admin::order(store, &place, order).await.map_err(|e| key::after(&done, &pks.join(", "), e))?;
+        let now = store.moment().now;
+        let (before, after) = (Told::of(ordered.before.as_ref(), now), Told::of(ordered.after.as_ref(), now));
+        changed |= before != after;
+        items.extend(pks.iter().map(|pk| Item { pk: pk.clone(), hold: after.clone() }));
+        done.extend(pks);
     }
-    subject.say_what_is_missing();
-    let outcome = Outcome { key: subject.key.to_string(), items: told };
+    subject.say_which_items_are_missing();
+    subject.say_which_keys_are_missing();
+    let outcome = Outcome { key: subject.key.to_string(), items, changed };
     output::result(args.on.json, &outcome, || text(&outcome, order))
 }
 
@@ -127,10 +147,14 @@ fn text(outcome: &Outcome, order: &Order) -> String {
     for Item { pk, hold } in &outcome.items {
         let _ = writeln!(text, "  {pk:<32} {}", Told::text(hold.as_ref()));
     }
-    text.push_str("in force with the next decision, in every process");
-    if !matches!(order, Order::Ban(_)) {
-        text.push_str("; one that has just denied the key asks again within a second");
-    }
+    text += match (order, outcome.changed) {
+        (Order::Allow(Some(_)), false) => "nothing was set for this limit; nothing has changed",
+        (Order::Allow(None), false) => "nothing was set; nothing has changed",
+        (Order::Ban(_), _) => "in force with the next decision, in every process",
+        _ => {
+            "in force with the next decision, in every process; one that has just denied the key asks again within a second"
+        }
+    };
     text
 }
 

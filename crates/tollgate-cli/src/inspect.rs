@@ -76,7 +76,8 @@ pub(crate) async fn run(args: &KeyArgs) -> Result<()> {
     }
     let shared = view(&shared, admin::inspect(&store, &shared).await?)?;
     let inspected = Inspected { shared, own_items, retiring };
-    subject.say_what_is_missing();
+    subject.say_which_items_are_missing();
+    subject.say_which_keys_are_missing();
     output::result(args.on.json, &inspected, || text(&inspected))
 }
 

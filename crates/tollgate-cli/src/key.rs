@@ -1,12 +1,12 @@
 //! What a command on a key works on: the keys that it means, and which items the policy keeps of them.
 //!
-//! Invariant: a limit that is named is one that the policy has and that the key can be counted by. Without a policy only the
-//! item that limits share is worked on, and standard error says so.
+//! Invariant: a key that is read by the policy is one that a limit is counted by, so that nobody takes a slip for a success;
+//! one that is not (`--literal-key`) is taken to the letter. A limit that is named is one that the key can be counted by.
 
 use crate::args::{KeyArgs, Operated};
 use crate::error::{CliError, Result};
 use crate::output::note;
-use crate::secrets::Tables;
+use crate::secrets::Keys;
 use crate::{open, secrets};
 use std::path::Path;
 use tollgate_core::{ItemKey, Key, LimitName};
@@ -20,33 +20,58 @@ pub(crate) struct Subject {
     pub(crate) key: Key,
     /// The same caller under secrets that are being retired.
     retiring: Vec<Key>,
+    /// The policy at hand, whether it counts by the key or not.
     policy: Option<Policy>,
 }
 
 impl Subject {
-    /// What the command line names. With a policy, values are in any spelling, and personal ones as people write them or as
-    /// a key shows them; without, the key is the one that is written.
+    /// What the command line names.
     pub(crate) async fn of(args: &KeyArgs) -> Result<Self> {
-        let policy = policy(&args.on)?;
         let key: Key = args.key.parse()?;
-        let Some(mut policy) = policy else { return Ok(Self { key, retiring: Vec::new(), policy: None }) };
+        if args.literal_key {
+            return Ok(Self { key, retiring: Vec::new(), policy: found_policy(&args.on)? });
+        }
+        let mut policy = policy(&args.on)?;
         if policy.hashes_some_of(&key) {
-            let tables = if open::is_here(&args.on.target) { Tables::Here } else { Tables::Elsewhere };
-            policy = secrets::attach(policy, tables).await?;
+            policy = secrets::attach(policy, Keys::Of(&args.on.target)).await?;
+        }
+        Self::under(policy, key)
+    }
+
+    /// A key with values in any spelling, and personal ones as people write them or as a key shows them.
+    pub(crate) fn under(policy: Policy, key: Key) -> Result<Self> {
+        let slip = |error| format!("{error}; --literal-key takes a key that the policy does not count by");
+        policy.counts_by(&key).map_err(|error| CliError::Input(slip(error)))?;
+        if let Some(id) = policy.secrets_of(&key).iter().find(|id| !policy.secrets().ids().any(|known| known == **id)) {
+            let why =
+                format!("{key} is as a key shows it under secret {id:?}, which TOLLGATE_KEY_SECRETS does not have");
+            return Err(CliError::Input(format!("{why}; add the secret, or say --literal-key")));
         }
         let mut keys = policy.keys_of_operator(&key).map_err(input)?.into_iter();
         let key = keys.next().unwrap_or(key);
         Ok(Self { key, retiring: keys.collect(), policy: Some(policy) })
     }
 
-    /// Whether there is a policy that names can be checked against.
-    pub(crate) fn has_policy(&self) -> bool {
-        self.policy.is_some()
+    /// The policy, if it counts by the key, so that names can be checked against it.
+    fn counting(&self) -> Option<&Policy> {
+        self.policy.as_ref().filter(|policy| policy.counts_by(&self.key).is_ok())
     }
 
-    /// That somebody asks for the key.
-    pub(crate) fn is_counted(&self) -> Result<()> {
-        self.policy.as_ref().map_or(Ok(()), |policy| policy.counts_by(&self.key).map_err(input))
+    /// Whether a policy counts by the key.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.counting().is_some()
+    }
+
+    /// The dimension of which the key has a personal value in plain, if the policy knows of one.
+    pub(crate) fn plain_personal(&self) -> Option<&str> {
+        self.policy.as_ref().and_then(|policy| policy.plain_personal(&self.key))
+    }
+
+    /// Whether the caller is known under one secret of several only, since its key was given as it was shown.
+    pub(crate) fn is_one_of_several(&self) -> bool {
+        let names_one =
+            |policy: &Policy| policy.secrets().ids().count() > 1 && !policy.secrets_of(&self.key).is_empty();
+        self.retiring.is_empty() && self.policy.as_ref().is_some_and(names_one)
     }
 
     /// All keys of the caller, the one that counts first.
@@ -59,9 +84,16 @@ impl Subject {
         self.keys().flat_map(|key| self.items_of(key)).collect()
     }
 
+    /// The items of all its keys by place: the shared ones first, then those of each limit that has its own.
+    pub(crate) fn places(&self) -> Vec<Vec<ItemKey>> {
+        let by_key: Vec<_> = self.keys().map(|key| self.items_of(key)).collect();
+        let place = |i: usize| by_key.iter().filter_map(|items| items.get(i).cloned()).collect();
+        (0..self.items_of(&self.key).len()).map(place).collect()
+    }
+
     /// The items of one of its keys, the shared one first.
     fn items_of(&self, key: &Key) -> Vec<ItemKey> {
-        self.policy.as_ref().map_or_else(|| vec![ItemKey::shared(key.clone())], |policy| policy.items(key))
+        self.counting().map_or_else(|| vec![ItemKey::shared(key.clone())], |policy| policy.items(key))
     }
 
     /// The item that all limits share which have none of their own.
@@ -71,32 +103,56 @@ impl Subject {
 
     /// The limit of that name, with the items that keep it.
     pub(crate) fn limit(&self, name: &str) -> Result<(LimitName, Vec<ItemKey>)> {
-        let Some(policy) = &self.policy else { return Ok((LimitName::new(name)?, vec![self.shared()])) };
+        let Some(policy) = self.counting() else { return Ok((LimitName::new(name)?, vec![self.shared()])) };
         let limit = policy.limit_on(name, &self.key).map_err(input)?;
         Ok((limit.name().clone(), self.keys().map(|key| limit.item(key.clone())).collect()))
     }
 
-    /// The limit that is named, if one is, and the items that are to be worked on.
-    pub(crate) fn scope(&self, limit: Option<&str>) -> Result<(Option<LimitName>, Vec<ItemKey>)> {
-        let Some(limit) = limit else { return Ok((None, self.items())) };
-        let (limit, items) = self.limit(limit)?;
-        Ok((Some(limit), items))
+    /// The limit that is named, if one is, and the places that are to be worked on.
+    pub(crate) fn scope(&self, limit: Option<&str>) -> Result<(Option<LimitName>, Vec<Vec<ItemKey>>)> {
+        let Some(limit) = limit else { return Ok((None, self.places())) };
+        let (limit, place) = self.limit(limit)?;
+        Ok((Some(limit), vec![place]))
     }
 
-    /// Says on standard error what was not worked on, for want of a policy.
-    pub(crate) fn say_what_is_missing(&self) {
-        if !self.has_policy() {
+    /// Says on standard error which items were not worked on, for want of a policy.
+    pub(crate) fn say_which_items_are_missing(&self) {
+        if !self.is_counted() {
+            let key = &self.key;
+            note(format!("note: no policy at hand counts by {key}: limits with an item of their own are left out"));
+        }
+    }
+
+    /// Says on standard error that the caller has more keys than the one that was named.
+    pub(crate) fn say_which_keys_are_missing(&self) {
+        if self.is_one_of_several() {
+            let key = &self.key;
             note(format!(
-                "note: no --policy is given and {USUAL_POLICY} is not here: limits with an item of their own are left out"
+                "note: {key} is the caller under one secret of several; to reach all, give the value instead of its hash"
             ));
         }
     }
 }
 
-fn policy(on: &Operated) -> Result<Option<Policy>> {
+/// The policy that a command on keys needs.
+pub(crate) fn policy(on: &Operated) -> Result<Policy> {
+    found_policy(on)?.ok_or_else(|| {
+        CliError::Input(format!(
+            "no --policy is given and {USUAL_POLICY} is not here, and only a policy tells which values are personal and \
+             how they are spelled; name it, or say --literal-key if the table has KEY as it is written"
+        ))
+    })
+}
+
+fn found_policy(on: &Operated) -> Result<Option<Policy>> {
     let usual = Path::new(USUAL_POLICY);
     let path = on.policy.as_deref().or_else(|| usual.exists().then_some(usual));
     path.map(open::policy).transpose()
+}
+
+/// The same, with the secrets that the keys of the table are under.
+pub(crate) async fn policy_with_secrets(on: &Operated) -> Result<Policy> {
+    secrets::attach(policy(on)?, Keys::Of(&on.target)).await
 }
 
 /// What was given does not fit the policy.

@@ -5,12 +5,14 @@
 
 pub mod args;
 pub mod bench;
+mod carry;
 pub mod dev;
 pub mod embedded;
 pub mod error;
 mod explain;
 mod forget;
 mod hold;
+mod holds;
 mod inspect;
 mod key;
 mod open;
@@ -66,6 +68,8 @@ fn run(cli: Cli) -> Result<()> {
             Command::Override(args) => hold::set_override(&args).await,
             Command::Ban(args) => hold::ban(&args).await,
             Command::Allow(args) => hold::allow(&args).await,
+            Command::Holds(args) => holds::run(&args).await,
+            Command::Carry(args) => carry::run(&args).await,
             Command::Forget(args) => forget::run(&args).await,
         }
     })

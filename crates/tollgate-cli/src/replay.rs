@@ -2,7 +2,7 @@
 
 use crate::args::ReplayArgs;
 use crate::error::{CliError, Result};
-use crate::secrets::Tables;
+use crate::secrets::Keys;
 use crate::{open, output, secrets};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use tollgate_replay::{Options, Report, replay, text};
 
 pub(crate) async fn run(args: &ReplayArgs) -> Result<()> {
-    let policy = secrets::attach(open::policy(&args.policy.policy)?, Tables::Here).await?;
+    let policy = secrets::attach(open::policy(&args.policy.policy)?, Keys::OfOnesOwn).await?;
     let mut options = Options::default();
     options.top_denied = args.top;
     let (log, bytes) = log(args)?;

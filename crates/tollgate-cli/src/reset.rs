@@ -10,27 +10,28 @@ use tollgate_dynamodb::{admin, partition_key};
 
 pub(crate) async fn run(args: &LimitArgs) -> Result<()> {
     let subject = Subject::of(&args.key).await?;
-    let (only, items) = subject.scope(args.limit.as_deref())?;
+    let (only, places) = subject.scope(args.limit.as_deref())?;
     let store = open::target(&args.key.on.target).await?;
-    if let (Some(only), false) = (&only, subject.has_policy()) {
+    if let (Some(only), false) = (&only, subject.is_counted()) {
         is_remembered(&store, &subject, only).await?;
     }
     let (mut filled, mut done) = (Vec::new(), Vec::new());
-    for item in items {
+    for item in places.concat() {
         let pk = partition_key::of(&item);
         let limits = admin::reset(&store, &item, only.as_ref()).await.map_err(|e| key::after(&done, &pk, e))?;
         filled.extend(limits.iter().map(ToString::to_string));
         done.push(pk);
     }
     let value = serde_json::json!({ "key": subject.key.to_string(), "reset": filled });
-    subject.say_what_is_missing();
+    subject.say_which_items_are_missing();
+    subject.say_which_keys_are_missing();
     output::result(args.key.on.json, &value, || match filled.as_slice() {
         [] => format!("{}: nothing to reset, every bucket is full", subject.key),
         names => format!("{}: filled {}", subject.key, names.join(", ")),
     })
 }
 
-/// Without a policy, a name that the table does not know is taken for a slip.
+/// Where no policy tells, a name that the table does not know is taken for a slip.
 async fn is_remembered(store: &impl Store, subject: &Subject, only: &LimitName) -> Result<()> {
     let known = store.read(&subject.shared(), &[]).await?.unwrap_or_default().buckets;
     if known.contains_key(only) {

@@ -97,6 +97,11 @@ impl Charges {
     /// Most limits of one item in a decision: an update expression may have 4 KB (DynamoDB, "Service quotas").
     pub const MOST_LIMITS: usize = 16;
 
+    /// Most items in a decision. A transaction takes 100 (DynamoDB, "Service quotas"), and beyond that would fail for ever;
+    /// apart, each item is a write at the same time and, if another denies, a refund, so that one request must not be
+    /// thousands. 25 leaves room for six keys with personal values under four secrets each.
+    pub const MOST_ITEMS: usize = 25;
+
     /// Charges on `item`.
     ///
     /// # Errors

@@ -52,6 +52,11 @@ pub enum Error {
     /// A decision charges more limits than one write can carry.
     #[error("a decision on {0} limits of one key is more than the 16 that one write can carry; split it")]
     TooManyCharges(usize),
+    /// A decision charges more items than [`Charges::MOST_ITEMS`](crate::Charges::MOST_ITEMS).
+    #[error(
+        "a decision on more than 25 items (each key, under each secret, and each limit with an item of its own); split it"
+    )]
+    TooManyItems,
     /// A hold overrides more limits of one key than an item has room for.
     #[error("{0} limits of one key would have other figures; the most is 16: lift some with `tollgate allow`")]
     TooManyOverrides(usize),

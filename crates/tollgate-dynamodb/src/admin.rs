@@ -2,14 +2,16 @@
 //!
 //! Invariants: everything but forgetting is a conditional write on the item exactly as seen, so it never undoes what it did
 //! not see, and it never deletes the item: that would forgive whatever else the item remembers. Forgetting deletes, and
-//! never an item with a hold in force: erasing a person must not lift a ban.
+//! never an item with a hold in force: erasing a person must not lift a ban. What is set for a caller that has several
+//! items is set on all of them at once.
 
 use crate::attributes::{self, Attributes};
 use crate::error::{Error, Fate, Result};
 use crate::partition_key;
 use crate::patience::Backoff;
-use crate::store::{Deleted, DynamoStore, Store, Written};
+use crate::store::{Deleted, DynamoStore, Sought, Store, Transacted, Written};
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
@@ -52,15 +54,23 @@ pub async fn inspect(store: &DynamoStore, item: &ItemKey) -> Result<Inspection> 
 ///
 /// The table cannot be read or written, or the key is so contended that eight writes in a row were overtaken.
 pub async fn reset<S: Store>(store: &S, item: &ItemKey, only: Option<&LimitName>) -> Result<Vec<LimitName>> {
-    let fill_all = |found: &Item, now| {
+    let mut found = store.read(item, &[]).await?.unwrap_or_default();
+    for _ in 0..MOST_WRITES {
+        let now = store.moment().now;
         let is_meant = |limit: &LimitName| only.is_none_or(|o| o == limit);
         let owing = found.buckets.iter().filter(|(limit, bucket)| is_meant(limit) && !bucket.is_idle(now));
-        let writes: Vec<_> = owing.map(|(limit, bucket)| fill(limit, bucket, now)).collect();
-        let limits: Vec<_> = writes.iter().map(|w| w.limit.clone()).collect();
-        let write = || Write::new(writes, now, found.horizon.unwrap_or(0), found.hold.as_ref());
-        Ok(((!limits.is_empty()).then(write), limits))
-    };
-    change(store, item, fill_all).await
+        let fills: Vec<_> = owing.map(|(limit, bucket)| fill(limit, bucket, now)).collect();
+        let limits: Vec<_> = fills.iter().map(|w| w.limit.clone()).collect();
+        if limits.is_empty() {
+            return Ok(limits);
+        }
+        let write = Write::new(fills, now, found.horizon.unwrap_or(0), found.hold.as_ref());
+        match store.write(item, &write).await? {
+            Written::Applied(_) => return Ok(limits),
+            Written::Refused(newer) => found = newer.unwrap_or_default(),
+        }
+    }
+    Err(Error::Contended { writes: MOST_WRITES, fate: Fate::NotApplied })
 }
 
 /// A change of what an operator has set for a key.
@@ -72,6 +82,8 @@ pub enum Order {
     Override(LimitName, Override),
     /// What was set for one limit, or all that was set, ban included, ends now.
     Allow(Option<LimitName>),
+    /// What is set stays, on every item of the caller.
+    Keep,
 }
 
 impl Order {
@@ -83,55 +95,142 @@ impl Order {
             Self::Override(limit, figures) => drop(hold.overrides.insert(limit.clone(), *figures)),
             Self::Allow(Some(limit)) => drop(hold.overrides.remove(limit)),
             Self::Allow(None) => (hold.banned_until, hold.overrides) = (None, BTreeMap::new()),
+            Self::Keep => {}
         }
         hold
     }
 }
 
-/// Carries out `order` and returns what is in force then. It is in force with the next decision, in every process; one that
-/// has just denied the key sees within a second that it is lifted.
+/// What was in force for a caller before an order, and what is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ordered {
+    /// What was in force on any of its items.
+    pub before: Option<Hold>,
+    /// What is in force on all of them.
+    pub after: Option<Hold>,
+}
+
+/// Carries out `order` on the items that one caller has in the same place: one, and one more for each secret that is being
+/// retired. All get the same hold, `id` included, in one write or one transaction: what was in force on one of them is kept
+/// and reaches the others. It is in force with the next decision, in every process; one that has just denied the key sees
+/// within a second that it is lifted.
 ///
 /// # Errors
 ///
 /// The table cannot be read or written, the key is so contended that eight writes in a row were overtaken, or
 /// [`tollgate_core::Error::TooManyOverrides`].
-pub async fn order<S: Store>(store: &S, item: &ItemKey, order: &Order) -> Result<Option<Hold>> {
-    // The figures' debt must be remembered like any other.
-    let needed = match order {
-        Order::Override(_, figures) => figures.bucket.horizon_secs(),
-        Order::Ban(_) | Order::Allow(_) => 0,
-    };
-    let set = |found: &Item, now| {
-        let in_force = found.hold.as_ref().and_then(|hold| hold.in_force(now));
-        let next = order.after(in_force).in_force(now);
-        let overrides = next.as_ref().map_or(0, |hold| hold.overrides.len());
-        if overrides > Hold::MOST_OVERRIDES {
-            return Err(tollgate_core::Error::TooManyOverrides(overrides).into());
-        }
-        let horizon = found.horizon.unwrap_or(0).max(needed);
-        let write = (next.is_some() || found.hold.is_some())
-            .then(|| Write::set_hold(now, horizon, found.hold.as_ref(), next.clone()));
-        Ok((write, next))
-    };
-    change(store, item, set).await
-}
-
-/// Writes what `next` makes of the item that is there, until it is not overtaken; nothing if that is no write.
-async fn change<S: Store, T>(
-    store: &S,
-    item: &ItemKey,
-    next: impl Fn(&Item, Timestamp) -> Result<(Option<Write>, T)>,
-) -> Result<T> {
-    let mut found = patiently(|| store.read(item, &[])).await?;
+pub async fn order<S: Store>(store: &S, items: &[ItemKey], order: &Order) -> Result<Ordered> {
+    let read = join_all(items.iter().map(|item| patiently(|| store.read(item, &[])))).await;
+    let read = read.into_iter().collect::<Result<Vec<_>>>()?;
+    let mut found: Vec<Item> = read.into_iter().map(Option::unwrap_or_default).collect();
     for _ in 0..MOST_WRITES {
-        let (write, told) = next(&found.take().unwrap_or_default(), store.moment().now)?;
-        let Some(write) = write else { return Ok(told) };
-        match patiently(|| store.write(item, &write)).await? {
-            Written::Applied(_) => return Ok(told),
-            Written::Refused(newer) => found = newer,
+        let now = store.moment().now;
+        let before = held_by_any(&found, now);
+        let after = order.after(before.clone()).in_force(now);
+        let overrides = after.iter().flat_map(|hold| hold.overrides.values());
+        if overrides.clone().count() > Hold::MOST_OVERRIDES {
+            return Err(tollgate_core::Error::TooManyOverrides(overrides.count()).into());
+        }
+        // The figures' debt must be remembered like any other.
+        let needed = overrides.map(|figures| figures.bucket.horizon_secs()).max().unwrap_or(0);
+        let is_done = match &after {
+            None => found.iter().all(|item| item.hold.is_none()),
+            Some(_) => *order == Order::Keep && found.iter().all(|item| item.hold == before),
+        };
+        if is_done {
+            return Ok(Ordered { before, after });
+        }
+        // All of them, those without a hold as well: they were not read at one instant, and may have got one since.
+        let write = |item: &Item| {
+            Write::set_hold(now, item.horizon.unwrap_or(0).max(needed), item.hold.as_ref(), after.clone())
+        };
+        let writes: Vec<_> = found.iter().map(write).collect();
+        if write_all(store, items, &writes, &mut found).await? {
+            return Ok(Ordered { before, after });
         }
     }
     Err(Error::Contended { writes: MOST_WRITES, fate: Fate::NotApplied })
+}
+
+/// What is in force on any of a caller's items: the ban that ends last, and of a limit the figures of the first item that has
+/// some.
+fn held_by_any(found: &[Item], now: Timestamp) -> Option<Hold> {
+    let holds = found.iter().filter_map(|item| item.hold.as_ref()?.in_force(now));
+    holds.reduce(|mut all, other| {
+        all.banned_until = all.banned_until.max(other.banned_until);
+        for (limit, figures) in other.overrides {
+            all.overrides.entry(limit).or_insert(figures);
+        }
+        all
+    })
+}
+
+/// Writes to each of the items, all or none. Says whether it did; if not, `found` has what others have made of them.
+async fn write_all<S: Store>(store: &S, items: &[ItemKey], writes: &[Write], found: &mut [Item]) -> Result<bool> {
+    let newer = match (items, writes) {
+        ([item], [write]) => match patiently(|| store.write(item, write)).await? {
+            Written::Applied(_) => return Ok(true),
+            Written::Refused(newer) => vec![Some(newer)],
+        },
+        _ => {
+            let several: Vec<_> = items.iter().zip(writes).collect();
+            match patiently(|| store.transact(&several)).await? {
+                Transacted::Applied => return Ok(true),
+                Transacted::Refused(newer) => newer,
+            }
+        }
+    };
+    for (found, newer) in found.iter_mut().zip(newer) {
+        if let Some(newer) = newer {
+            *found = newer.unwrap_or_default();
+        }
+    }
+    Ok(false)
+}
+
+/// A hold that is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Standing {
+    /// The partition key of its item.
+    pub pk: String,
+    /// Its item; `None` if the key is a digest, which does not tell.
+    pub item: Option<ItemKey>,
+    /// What of it is in force.
+    pub hold: Hold,
+}
+
+/// All holds in force, by `pk`. Reads the whole table.
+///
+/// # Errors
+///
+/// The table or an item's hold cannot be read.
+pub async fn holds(store: &DynamoStore) -> Result<Vec<Standing>> {
+    let mut holds = Vec::new();
+    scan(store, Sought::Held, |found| {
+        let pk = attributes::text(found, partition_key::ATTRIBUTE)?;
+        if let Some(hold) = attributes::hold(found)?.and_then(|hold| hold.in_force(store.moment().now)) {
+            holds.push(Standing { pk: pk.to_owned(), item: partition_key::parse(pk), hold });
+        }
+        Ok(())
+    })
+    .await?;
+    holds.sort_by(|a, b| a.pk.cmp(&b.pk));
+    Ok(holds)
+}
+
+/// Hands each item that is sought to `visit`.
+async fn scan(store: &DynamoStore, sought: Sought, mut visit: impl FnMut(&Attributes) -> Result<()>) -> Result<()> {
+    let mut start = None;
+    loop {
+        let (page, next) = patiently(|| store.scan(&sought, start.clone())).await?;
+        page.iter().try_for_each(&mut visit)?;
+        start = next;
+        if start.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 /// An item that is to be forgotten.
@@ -188,32 +287,26 @@ pub async fn remembered(store: &DynamoStore, keys: &[Key], exact: &[ItemKey]) ->
     let part = |(name, value): &(&str, &str)| Key::new([(*name, *value)]).map(|one| one.to_string());
     let parts = wanted.iter().map(|dimensions| dimensions.iter().map(part).collect());
     let parts = parts.collect::<tollgate_core::Result<Vec<Vec<_>>>>()?;
-    let mut start = None;
-    loop {
-        let (page, next) = patiently(|| store.scan(&parts, start.clone())).await?;
-        for found in &page {
-            let pk = attributes::text(found, partition_key::ATTRIBUTE)?;
-            if exact.contains(pk) {
-                continue;
-            }
-            // A `pk` that contains a dimension as text need not have it.
-            let has_all = |item: &ItemKey| {
-                let dimensions = item.key.dimensions().collect();
-                wanted.iter().any(|wanted| wanted.is_subset(&dimensions))
-            };
-            if let Some(item) = partition_key::parse(pk).filter(has_all) {
-                all.items.push(Forgettable::of(pk, &item.key, found, store.moment().now)?);
-            } else if pk.starts_with(partition_key::DIGEST) {
-                all.digests += 1;
-                // A stranger's item that cannot be read is no reason to remember somebody.
-                all.digests_expire_at = all.digests_expire_at.max(attributes::expires_at(found).unwrap_or_default());
-            }
+    scan(store, Sought::Keys(parts), |found| {
+        let pk = attributes::text(found, partition_key::ATTRIBUTE)?;
+        if exact.contains(pk) {
+            return Ok(());
         }
-        start = next;
-        if start.is_none() {
-            break;
+        // A `pk` that contains a dimension as text need not have it.
+        let has_all = |item: &ItemKey| {
+            let dimensions = item.key.dimensions().collect();
+            wanted.iter().any(|wanted| wanted.is_subset(&dimensions))
+        };
+        if let Some(item) = partition_key::parse(pk).filter(has_all) {
+            all.items.push(Forgettable::of(pk, &item.key, found, store.moment().now)?);
+        } else if pk.starts_with(partition_key::DIGEST) {
+            all.digests += 1;
+            // A stranger's item that cannot be read is no reason to remember somebody.
+            all.digests_expire_at = all.digests_expire_at.max(attributes::expires_at(found).unwrap_or_default());
         }
-    }
+        Ok(())
+    })
+    .await?;
     all.items.sort_by(|a, b| a.pk.cmp(&b.pk));
     Ok(all)
 }

@@ -55,6 +55,32 @@ pub(crate) enum Deleted {
     Refused(Attributes),
 }
 
+/// What a scan is after.
+pub(crate) enum Sought {
+    /// Items whose `pk` contains all parts of one of these keys, or is a digest.
+    Keys(Vec<Vec<String>>),
+    /// Items with a hold.
+    Held,
+}
+
+impl Sought {
+    /// The filter, and the values that it names.
+    fn filter(&self) -> (String, Vec<(String, String)>) {
+        let Self::Keys(keys) = self else { return ("attribute_exists(#hold)".to_owned(), Vec::new()) };
+        let mut filter = String::from("begins_with(#pk, :digest)");
+        let mut values = vec![(":digest".to_owned(), partition_key::DIGEST.to_owned())];
+        for (k, parts) in keys.iter().enumerate() {
+            let mut contains = Vec::with_capacity(parts.len());
+            for (i, part) in parts.iter().enumerate() {
+                contains.push(format!("contains(#pk, :p{k}_{i})"));
+                values.push((format!(":p{k}_{i}"), part.clone()));
+            }
+            filter += &format!(" OR ({})", contains.join(" AND "));
+        }
+        (filter, values)
+    }
+}
+
 /// One table, or something with the same semantics.
 pub trait Store: Send + Sync {
     /// The time now as the store would tell it, and whether that is known.
@@ -123,15 +149,13 @@ impl DynamoStore {
         self.get(&partition_key::of(item)).await
     }
 
-    /// A page of the whole table, strongly consistent: `pk`, hold and expiry of the items whose `pk` contains all parts of
-    /// one of `keys` or is a digest; and where the next page starts.
+    /// A page of the whole table, strongly consistent: `pk`, hold and expiry of the items that are sought; and where the
+    /// next page starts.
     pub(crate) async fn scan(
         &self,
-        keys: &[Vec<String>],
+        sought: &Sought,
         start: Option<Attributes>,
     ) -> Result<(Vec<Attributes>, Option<Attributes>)> {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let mut filter = String::from("begins_with(#pk, :digest)");
         let mut request = self
             .client
             .scan()
@@ -141,16 +165,11 @@ impl DynamoStore {
             .expression_attribute_names("#pk", partition_key::ATTRIBUTE)
             .expression_attribute_names("#hold", attributes::HOLD)
             .expression_attribute_names("#x", attributes::EXPIRES_AT)
-            .expression_attribute_values(":digest", text(partition_key::DIGEST))
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
             .set_exclusive_start_key(start);
-        for (k, parts) in keys.iter().enumerate() {
-            let mut contains = Vec::with_capacity(parts.len());
-            for (i, part) in parts.iter().enumerate() {
-                contains.push(format!("contains(#pk, :p{k}_{i})"));
-                request = request.expression_attribute_values(format!(":p{k}_{i}"), text(part));
-            }
-            filter += &format!(" OR ({})", contains.join(" AND "));
+        let (filter, values) = sought.filter();
+        for (name, value) in values {
+            request = request.expression_attribute_values(name, AttributeValue::S(value));
         }
         let output = request
             .filter_expression(filter)

@@ -2,10 +2,13 @@
 //! [`Charges`], whose horizon covers every limit of the policy that can share the item, charged now or not.
 
 use crate::error::{Error, Result};
+use crate::identity::Identity;
 use crate::limit::{KeyPart, Limit};
 use crate::policy::Policy;
+use crate::pseudonym::KeySecrets;
 use crate::route::{Route, RouteCharge};
 use crate::suggest;
+use std::collections::{BTreeMap, BTreeSet};
 use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, StoreFailure};
 
 /// A cost on a limit, with the dimensions of its key given by the caller.
@@ -20,6 +23,32 @@ pub struct Wanted<'a> {
     pub plan: Option<&'a str>,
     /// Tokens to take; 0 observes.
     pub cost: u64,
+}
+
+/// Most items that a decision on these limits can be on, whatever a request says and however many secrets there are.
+pub(crate) fn most_items<'a>(identity: &Identity, limits: impl IntoIterator<Item = &'a Limit>) -> usize {
+    // Limits with the same entries have the same keys; of others, one caller's can all differ.
+    let mut places = BTreeSet::new();
+    for limit in limits {
+        let mut entries: Vec<_> = limit.key.iter().collect();
+        entries.sort();
+        places.insert((limit.own_item.then(|| limit.name.clone()), entries));
+    }
+    let is_personal = |dimension: &str| identity.dimension(dimension).is_some_and(|declared| declared.personal);
+    let under = |entries: &[&KeyPart]| {
+        let hides = entries.iter().any(|part| part.alternatives().any(is_personal));
+        if hides { KeySecrets::MAX_SECRETS } else { 1 }
+    };
+    places.iter().map(|(_, entries)| under(entries)).sum()
+}
+
+/// Most of these limits that can be in one item.
+pub(crate) fn most_sharing<'a>(limits: impl IntoIterator<Item = &'a Limit>) -> usize {
+    let mut sharing: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
+    for dimensions in limits.into_iter().filter(|limit| !limit.own_item).flat_map(Limit::resolutions) {
+        *sharing.entry(dimensions).or_default() += 1;
+    }
+    sharing.into_values().max().unwrap_or(0)
 }
 
 /// What becomes of a charge whose key lacks a value.
@@ -110,7 +139,7 @@ impl Policy {
     ///
     /// [`Error::UnknownLimit`], [`Error::UnknownPlan`], [`Error::MissingDimension`], [`Error::SurplusDimension`],
     /// [`Error::EmptyDimension`], [`Error::NoSecrets`], or [`Error::Core`] for a dimension given twice, a key over 2 KB, a
-    /// cost out of range, a limit charged twice on one key, too many of them, or no charge at all.
+    /// cost out of range, a limit charged twice on one key, too many of them or too many items, or no charge at all.
     pub fn charges(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Charges>> {
         Ok(self.charges_and_keys(wanted)?.0)
     }
@@ -129,7 +158,7 @@ impl Policy {
             let plan = self.plans().resolve(wanted.plan)?;
             let keys = given_keys(self, limit, wanted.key)?;
             for key in &keys {
-                grouped.add(limit, key.clone(), self.charge(limit, plan, wanted.cost));
+                grouped.add(limit, key.clone(), self.charge(limit, plan, wanted.cost))?;
             }
             all.push(keys);
         }
@@ -165,11 +194,11 @@ impl Policy {
             match (&key, if_missing) {
                 (ResolvedKey::Found { key, retiring, .. }, _) => {
                     for key in std::iter::once(key).chain(retiring) {
-                        grouped.add(limit, key.clone(), self.charge(limit, plan, *cost));
+                        grouped.add(limit, key.clone(), self.charge(limit, plan, *cost))?;
                     }
                 }
                 (_, IfMissing::LeaveOut) => {}
-                (_, IfMissing::Share) => grouped.add(limit, shared_key(limit)?, self.charge(limit, plan, *cost)),
+                (_, IfMissing::Share) => grouped.add(limit, shared_key(limit)?, self.charge(limit, plan, *cost))?,
             }
             resolved.push(ResolvedCharge { limit: limit.name.clone(), cost: *cost, key });
         }
@@ -258,12 +287,16 @@ fn dimensions(key: &Key) -> String {
 struct Grouped<'a>(Vec<(ItemKey, Vec<(&'a Limit, Charge)>)>);
 
 impl<'a> Grouped<'a> {
-    fn add(&mut self, limit: &'a Limit, key: Key, charge: Charge) {
+    fn add(&mut self, limit: &'a Limit, key: Key, charge: Charge) -> Result<()> {
         let item = limit.item(key);
-        match self.0.iter_mut().find(|(known, _)| *known == item) {
-            Some((_, charges)) => charges.push((limit, charge)),
-            None => self.0.push((item, vec![(limit, charge)])),
+        if let Some((_, charges)) = self.0.iter_mut().find(|(known, _)| *known == item) {
+            charges.push((limit, charge));
+        } else if self.0.len() < Charges::MOST_ITEMS {
+            self.0.push((item, vec![(limit, charge)]));
+        } else {
+            return Err(tollgate_core::Error::TooManyItems.into());
         }
+        Ok(())
     }
 
     fn finish(self, policy: &Policy) -> Result<Vec<Charges>> {

@@ -5,9 +5,11 @@
 //! after a new secret came into force.
 
 use crate::error::{Error, Result};
+use crate::limit::Limit;
 use crate::policy::Policy;
 use crate::pseudonym::KeySecrets;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use tollgate_core::Key;
 
 impl Policy {
@@ -47,7 +49,10 @@ impl Policy {
         if !pairs.iter().any(hides) {
             return Ok(vec![Key::new(pairs.iter().map(|(name, value)| (*name, value.as_str())))?]);
         }
-        self.check_secrets()?;
+        if self.secrets().is_empty() {
+            let hidden = pairs.iter().filter(|pair| hides(pair)).map(|(name, _)| *name);
+            return Err(Error::NoSecrets { dimensions: crate::suggest::quoted(hidden) });
+        }
         let mut columns: Vec<Vec<Cow<'_, str>>> = Vec::with_capacity(pairs.len());
         let secrets = self.secrets().ids().count();
         for pair @ (name, value) in pairs {
@@ -70,6 +75,29 @@ impl Policy {
         key.dimensions().any(|(name, value)| self.is_personal(name) && !self.secrets().is_pseudonym(value))
     }
 
+    /// The secrets that the personal values of a stored key are hashed under, known here or not; empty if it has none.
+    #[must_use]
+    pub fn secrets_of<'a>(&self, key: &'a Key) -> BTreeSet<&'a str> {
+        key.dimensions().filter(|(name, _)| self.is_personal(name)).filter_map(|(_, v)| KeySecrets::id_of(v)).collect()
+    }
+
+    /// The first dimension of the key that has a personal value in plain, which no table is to have.
+    #[must_use]
+    pub fn plain_personal<'a>(&self, key: &'a Key) -> Option<&'a str> {
+        let is_plain = |(name, value): &(&str, &str)| self.is_personal(name) && KeySecrets::id_of(value).is_none();
+        key.dimensions().find(is_plain).map(|(name, _)| name)
+    }
+
+    /// For how long a limit that is counted by personal values remembers at most, in seconds: what a secret must be kept
+    /// for once another one is charged beside it.
+    #[must_use]
+    pub fn personal_horizon_secs(&self) -> u64 {
+        let is_personal =
+            |limit: &&Limit| limit.key.iter().any(|part| part.alternatives().any(|d| self.is_personal(d)));
+        self.limits().iter().filter(is_personal).map(Limit::horizon_secs).max().unwrap_or(0)
+    }
+
+    /// Whether the dimension's values are kept as keyed hashes only.
     fn is_personal(&self, dimension: &str) -> bool {
         self.identity().dimension(dimension).is_some_and(|dimension| dimension.personal)
     }

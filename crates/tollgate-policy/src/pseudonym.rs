@@ -16,7 +16,8 @@ use std::sync::Arc;
 ///
 /// As text `k2=SECRET,k1=SECRET`: a name and at least 32 random bytes in base64 each, the active one first. Every value is
 /// charged under all of them, so that a new secret gives nobody a fresh bucket: put it in front, keep the old one for as
-/// long as the longest limit remembers, then remove it.
+/// long as the longest limit remembers ([`Policy::personal_horizon_secs`](crate::Policy::personal_horizon_secs)) and as
+/// a ban or override is in force under it alone, then remove it.
 ///
 /// ```
 /// use tollgate_policy::KeySecrets;
@@ -84,11 +85,20 @@ impl KeySecrets {
 
     /// Whether `value` is what stands for another one in keys: `ID.HASH` under one of these secrets.
     pub(crate) fn is_pseudonym(&self, value: &str) -> bool {
-        value.split_once('.').is_some_and(|(id, hash)| {
-            let decoded = URL_SAFE_NO_PAD.decode(hash);
-            self.ids().any(|known| known == id) && decoded.is_ok_and(|hash| hash.len() == Self::HASH_BYTES)
-        })
+        Self::id_of(value).is_some_and(|id| self.ids().any(|known| known == id))
     }
+
+    /// The name of the secret that `value` was hashed under, known here or not; `None` if it has not the form `ID.HASH`.
+    pub(crate) fn id_of(value: &str) -> Option<&str> {
+        let (id, hash) = value.split_once('.')?;
+        let decoded = URL_SAFE_NO_PAD.decode(hash).ok()?;
+        (is_id(id) && decoded.len() == Self::HASH_BYTES).then_some(id)
+    }
+}
+
+fn is_id(id: &str) -> bool {
+    let ok = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    (1..=KeySecrets::MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(ok)
 }
 
 impl Secret {
@@ -121,9 +131,7 @@ impl FromStr for KeySecrets {
             let wrong = |problem| KeySecretsError { position: i + 1, problem };
             let (id, encoded) = entry.split_once('=').ok_or(wrong("it is not NAME=SECRET"))?;
             let id = id.trim();
-            let named = (1..=Self::MAX_ID_BYTES).contains(&id.len())
-                && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-            if !named {
+            if !is_id(id) {
                 return Err(wrong("its name is not 1 to 16 of a-z A-Z 0-9 _ -"));
             }
             // What `openssl rand -base64` prints is the other alphabet, with padding.

@@ -1,6 +1,6 @@
 //! The command as its users see it: output, one line for an error, exit codes.
 
-use crate::harness::{TABLE, endpoint, json, repository, run, stderr, stdout, tollgate};
+use crate::harness::{TABLE, endpoint, json, repository, run, run_at_root, stderr, stdout, tollgate};
 use std::io::Write;
 use std::process::{Output, Stdio};
 
@@ -193,14 +193,14 @@ fn one_line(output: &Output, code: i32, says: &str) {
 async fn a_missing_table_no_credentials_and_a_stopped_server_are_one_line_each() {
     let url = endpoint().await;
     tokio::task::block_in_place(|| {
-        let missing = run(&["inspect", "user:alice", "--endpoint-url", &url, "--table", "no-such-table"]);
+        let missing = run_at_root(&["inspect", "user:alice", "--endpoint-url", &url, "--table", "no-such-table"]);
         one_line(&missing, 3, "tollgate table create --table no-such-table");
-        one_line(&run(&["inspect", "user:alice", "--endpoint-url", "http://127.0.0.1:9"]), 3, "cannot connect");
-        one_line(&run(&["inspect", "user:alice", "--region", "eu-west-1"]), 3, "no AWS credentials");
-        one_line(&run(&["inspect", "user:alice"]), 3, "AWS_REGION");
-        one_line(&run(&["inspect", "user:alice", "--endpoint-url", "ftp://x"]), 1, "http://");
+        one_line(&run_at_root(&["inspect", "user:alice", "--endpoint-url", "http://127.0.0.1:9"]), 3, "cannot connect");
+        one_line(&run_at_root(&["inspect", "user:alice", "--region", "eu-west-1"]), 3, "no AWS credentials");
+        one_line(&run_at_root(&["inspect", "user:alice"]), 3, "AWS_REGION");
+        one_line(&run_at_root(&["inspect", "user:alice", "--endpoint-url", "ftp://x"]), 1, "http://");
         for key in ["alice", "", "user:", ":alice", "user:a,user:b", "user:a:b", "user:%zz"] {
-            one_line(&run(&["inspect", key, "--endpoint-url", &url, "--table", TABLE]), 1, "key");
+            one_line(&run_at_root(&["inspect", key, "--endpoint-url", &url, "--table", TABLE]), 1, "key");
         }
     });
 }
@@ -218,7 +218,7 @@ async fn an_endpoint_that_is_none_is_an_error_and_not_a_wait_without_end() {
     });
     tokio::task::block_in_place(|| {
         for command in [&["inspect", "user:alice"][..], &["table", "describe"]] {
-            one_line(&run(&[command, &["--endpoint-url", &url]].concat()), 3, "is that a DynamoDB endpoint?");
+            one_line(&run_at_root(&[command, &["--endpoint-url", &url]].concat()), 3, "is that a DynamoDB endpoint?");
         }
     });
 }
@@ -228,12 +228,11 @@ async fn a_reset_of_an_unknown_limit_is_an_error() {
     let url = endpoint().await;
     tokio::task::block_in_place(|| {
         let at = ["--endpoint-url", &url, "--table", TABLE];
-        let reset = |args: &[&str]| run(&[&["reset", "user:nobody"][..], args, &at].concat());
-        one_line(&reset(&["--limit", "rpmm"]), 1, "no state of limit rpmm");
-        let sample = repository("infra/tollgate.toml");
-        let policy = ["--policy", sample.to_str().unwrap()];
-        one_line(&reset(&[&["--limit", "order"][..], &policy].concat()), 1, "did you mean `orders`");
-        assert!(reset(&[&["--limit", "orders"][..], &policy].concat()).status.success());
+        let literal = run(&[&["reset", "user:nobody", "--literal-key", "--limit", "rpmm"][..], &at].concat());
+        one_line(&literal, 1, "no state of limit rpmm");
+        let reset = |limit: &str| run_at_root(&[&["reset", "user:nobody", "--limit", limit][..], &at].concat());
+        one_line(&reset("order"), 1, "did you mean `orders`");
+        assert!(reset("orders").status.success());
     });
 }
 

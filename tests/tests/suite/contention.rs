@@ -93,6 +93,20 @@ fn a_race_of_processes_for_several_keys_is_exact_on_each_of_them() {
 }
 
 #[test]
+fn a_race_for_several_keys_tells_which_figure_is_whose() {
+    let text = stdout(&run(&["race", "--clients", "4", "--capacity", "1", "--keys", "2"]));
+    for line in [
+        "clients      4 in 1 process, each asking once for a token of all 2 keys",
+        "capacity     1 of key 1, 4 of each other key",
+        "charged      1 of 1 of key 1, by the table's account",
+        "             1 of 4 of key 2",
+        "refunds_lost 0  charges of denied clients that could not be given back",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+    }
+}
+
+#[test]
 fn running_clocks_cost_at_most_a_second_write_for_the_last_token() {
     let report = json(&run(&["race", "--processes", "4", "--running-clocks", "--json"]));
     assert_eq!((&report["allowed"], &report["charged"]), (&10.into(), &10.into()));

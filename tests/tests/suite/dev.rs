@@ -1,6 +1,6 @@
 //! The development server as its users see it: the command, its line, its routes, its clock.
 
-use crate::harness::{json, repository, run, tollgate};
+use crate::harness::{json, repository, run, run_at_root, tollgate};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,17 @@ pub struct Dev {
 
 impl Dev {
     pub fn start(args: &[&str]) -> Self {
+        Self::spawn(tollgate(), args)
+    }
+
+    /// The same with secrets that personal values are hashed under.
+    pub fn start_under(secrets: &str, args: &[&str]) -> Self {
         let mut command = tollgate();
+        command.env("TOLLGATE_KEY_SECRETS", secrets);
+        Self::spawn(command, args)
+    }
+
+    fn spawn(mut command: std::process::Command, args: &[&str]) -> Self {
         command.args(["dev", "--addr", "127.0.0.1:0"]).args(args);
         // From the root of the repository, where the sample policy is found by itself.
         command.current_dir(repository("."));
@@ -280,6 +290,20 @@ fn a_decision_is_one_round_trip_and_one_write_unit_and_a_known_denial_none() {
 }
 
 #[test]
+fn an_array_on_more_items_than_a_decision_can_have_is_bad_input_and_asks_no_table() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let all = |n: usize| Value::Array((0..n).map(|i| order(&format!("u{i}"))).collect());
+    assert_eq!(dev.decide(&all(tollgate_core::Charges::MOST_ITEMS)).0, 200);
+    let before = dev.stats();
+    for n in [26, 1000] {
+        let (status, body) = dev.decide(&all(n));
+        let says = body["message"].as_str().unwrap();
+        assert!(status == 400 && says.contains("more than 25 items") && says.contains("split it"), "{status} {body}");
+    }
+    assert_eq!(dev.stats()["round_trips"], before["round_trips"]);
+}
+
+#[test]
 fn an_array_is_one_all_or_nothing_decision() {
     let dev = Dev::start(&["--clock", "manual"]);
     let both = |cost: u64| json!([{ "limit": "orders", "key": { "user": "alice" } }, { "limit": "units", "key": { "user": "alice" }, "cost": cost }]);
@@ -360,12 +384,12 @@ fn the_tools_work_on_the_running_table_and_take_their_time_from_it() {
     let stats = dev.stats();
     let (endpoint, table) = (stats["dynamodb_endpoint"].as_str().unwrap(), stats["table"].as_str().unwrap());
     let at = ["--endpoint-url", endpoint, "--table", table, "--json"];
-    let inspect = || json(&run(&[&["inspect", "user:alice"][..], &at].concat()));
+    let inspect = || json(&run_at_root(&[&["inspect", "user:alice"][..], &at].concat()));
     assert_eq!(inspect()["limits"]["orders"]["remaining"], 0);
     // The table tells its time in whole seconds, so the tools know it to within one.
     dev.advance_ms(30 * 60_000 + 1_000);
     assert_eq!(inspect()["limits"]["orders"]["remaining"], 25, "half an hour later, by the table's clock");
-    assert_eq!(json(&run(&[&["reset", "user:alice"][..], &at].concat()))["reset"], json!(["orders"]));
+    assert_eq!(json(&run_at_root(&[&["reset", "user:alice"][..], &at].concat()))["reset"], json!(["orders"]));
     assert_eq!(inspect()["limits"]["orders"]["remaining"], 50);
     assert_eq!(dev.decide(&order("alice")).1["remaining"], 49, "in force at once in another process");
     dev.advance_ms(2 * 3_600_000);

@@ -144,6 +144,7 @@ pub fn tollgate() -> Command {
         "TOLLGATE_TABLE",
         "TOLLGATE_POLICY",
         "TOLLGATE_KEY_SECRETS",
+        "TOLLGATE_KEY_SECRETS_PARAMETER",
         "RUST_LOG",
         "AWS_PROFILE",
     ] {
@@ -158,6 +159,11 @@ pub fn tollgate() -> Command {
 
 pub fn run(args: &[&str]) -> Output {
     tollgate().args(args).output().expect("the command runs")
+}
+
+/// From the root of the repository, where the sample policy is found by itself.
+pub fn run_at_root(args: &[&str]) -> Output {
+    tollgate().current_dir(repository(".")).args(args).output().expect("the command runs")
 }
 
 pub fn stdout(output: &Output) -> String {

@@ -3,8 +3,7 @@
 
 use crate::dev::Dev;
 use crate::harness::{
-    Client, SECOND, TABLE, bucket, charge, costing, endpoint, json, key, one, raw, repository, run, stderr, stdout,
-    tollgate,
+    Client, SECOND, TABLE, bucket, charge, costing, endpoint, json, key, one, raw, run, run_at_root, stderr, stdout,
 };
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
@@ -39,7 +38,7 @@ impl Client {
 }
 
 async fn order(client: &Client, item: &ItemKey, order: &Order) -> Option<Hold> {
-    admin::order(client.limiter.store(), item, order).await.unwrap()
+    admin::order(client.limiter.store(), std::slice::from_ref(item), order).await.unwrap().after
 }
 
 async fn stored(client: &Client, item: &ItemKey) -> Item {
@@ -230,7 +229,7 @@ async fn sixteen_limits_can_have_figures_and_a_seventeenth_is_refused() {
     for i in 0..16 {
         order(&operator, &item, &other(i)).await;
     }
-    let error = admin::order(operator.limiter.store(), &item, &other(16)).await.unwrap_err();
+    let error = admin::order(operator.limiter.store(), std::slice::from_ref(&item), &other(16)).await.unwrap_err();
     assert!(error.to_string().contains("lift some with `tollgate allow`"), "{error}");
     let lifted = order(&operator, &item, &Order::Allow(Some(limit("l3")))).await.unwrap();
     assert_eq!(lifted.overrides.len(), 15);
@@ -445,6 +444,11 @@ fn the_commands_tell_people_until_when_and_when_it_shows() {
     assert!(inspected.contains("7 of 7 left, 100/min, full in 0 ms, by ban"), "{inspected}");
     assert!(text(&["allow", "user:alice"]).contains("nothing is set"));
     assert!(text(&["inspect", "user:alice"]).contains("nothing remembered"));
+    let again = text(&["allow", "user:alice"]);
+    assert!(again.contains("nothing was set; nothing has changed") && !again.contains("in force"), "{again}");
+    text(&["ban", "user:alice"]);
+    let other = text(&["allow", "user:alice", "--limit", "orders"]);
+    assert!(other.contains("banned until") && other.contains("nothing was set for this limit"), "{other}");
 }
 
 #[test]
@@ -479,28 +483,60 @@ fn what_cannot_be_set_is_refused_with_what_to_write() {
     assert_eq!(site.json(&["inspect", "user:alice"])["exists"], false, "nothing was written");
 }
 
+const KEY_COMMANDS: [&[&str]; 6] = [
+    &["ban"],
+    &["override", "--limit", "orders", "--rate", "1/h", "--for", "1h"],
+    &["allow"],
+    &["inspect"],
+    &["reset"],
+    &["forget"],
+];
+
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_policy_the_shared_item_is_worked_on_and_the_rest_is_said_to_be_left_out() {
+async fn without_a_policy_nothing_is_done_to_a_key_unless_it_is_said_to_be_literal() {
     let url = endpoint().await;
     let user = key().key.to_string();
     tokio::task::block_in_place(|| {
         let on = |args: &[&str]| run(&[args, &["--endpoint-url", &url, "--table", TABLE, "--json"]].concat());
-        for args in [&["ban", &user, "--for", "1min"][..], &["inspect", &user], &["reset", &user], &["allow", &user]] {
-            let output = on(args);
+        for command in KEY_COMMANDS {
+            let output = on(&[command, &[&*user]].concat());
+            let text = stderr(&output);
+            assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{command:?}: {text}");
+            assert!(text.contains("no --policy is given") && text.contains("--literal-key"), "{text}");
+        }
+        let banned = json(&on(&["ban", &user, "--literal-key"]));
+        assert_eq!(banned["items"][0]["pk"], format!("1/key/{user}"));
+        for args in [&["inspect", &user][..], &["reset", &user], &["allow", &user]] {
+            let output = on(&[args, &["--literal-key"]].concat());
             let note = stderr(&output);
             assert!(output.status.success() && note.lines().count() == 1, "{args:?}: {note}");
             assert!(note.contains("limits with an item of their own are left out"), "{note}");
             assert_eq!(json(&output)["key"], *user);
         }
+        let forgotten = on(&["forget", &user, "--literal-key"]);
+        assert_eq!((json(&forgotten)["deleted"].clone(), stderr(&forgotten).as_str()), (1.into(), ""), "all of it");
         // From the root of the repository, where the sample policy is found by itself.
         let at = ["--endpoint-url", &url, "--table", TABLE];
-        let mut at_root = tollgate();
-        let output = at_root.current_dir(repository(".")).args(["inspect", &user]).args(at).output().unwrap();
-        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
-        let mut at_root = tollgate();
-        let output = at_root.current_dir(repository(".")).args(["ban", &user]).args(at).output().unwrap();
-        assert!(stderr(&output).contains("no limit of the policy is counted by `test`"), "{}", stderr(&output));
+        for (key, code, says) in [("user:nobody", 0, ""), (&user, 1, "no limit of the policy is counted by `test`")] {
+            let output = run_at_root(&[&["inspect", key][..], &at].concat());
+            assert!(output.status.code() == Some(code) && stderr(&output).contains(says), "{}", stderr(&output));
+        }
     });
+}
+
+#[test]
+fn a_key_that_nobody_counts_by_is_refused_by_every_command_unless_it_is_said_to_be_literal() {
+    let site = Site::start();
+    for command in KEY_COMMANDS {
+        let says = "no limit of the policy is counted by `usr`; keys of its limits: `device`, `tenant, user`, `user`";
+        site.refuses(&[command, &["usr:alice"]].concat(), says);
+    }
+    // Somebody whom an earlier policy counted.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let put = raw(&site.at[1]).put_item().table_name(&site.at[3]).set_item(Some(item("1/own/old/usr:alice", &[])));
+    runtime.block_on(put.send()).unwrap();
+    let forgotten = site.json(&["forget", "usr:alice", "--literal-key"]);
+    assert_eq!(forgotten["pks"], json!(["1/own/old/usr:alice"]));
 }
 
 fn item(pk: &str, more: &[(&str, AttributeValue)]) -> std::collections::HashMap<String, AttributeValue> {
@@ -567,7 +603,7 @@ fn a_banned_caller_gets_429_with_a_wait_and_neither_limit_nor_figures() {
     let at = ["--endpoint-url", of("dynamodb_endpoint"), "--table", of("table"), "--json"];
     let order = || dev.ask_with("POST", "/api/orders", "x-dev-principal: user=alice,plan=free\r\n", "{}");
     assert_eq!(order().0, 201);
-    assert!(run(&[&["ban", "user:alice", "--for", "1h"][..], &at].concat()).status.success());
+    assert!(run_at_root(&[&["ban", "user:alice", "--for", "1h"][..], &at].concat()).status.success());
     for _ in 0..2 {
         let (status, head, body) = order();
         assert_eq!((status, &body["error"], &body["limit"]), (429, &"rate_limited".into(), &Value::Null), "{body}");
@@ -580,7 +616,7 @@ fn a_banned_caller_gets_429_with_a_wait_and_neither_limit_nor_figures() {
     }
     let after = dev.stats();
     assert_eq!((&after["banned"], &after["denied"]), (&2.into(), &2.into()));
-    assert!(run(&[&["allow", "user:alice"][..], &at].concat()).status.success());
+    assert!(run_at_root(&[&["allow", "user:alice"][..], &at].concat()).status.success());
     std::thread::sleep(Duration::from_secs(1));
     let (status, head, _) = order();
     assert!(status == 201 && head.contains("ratelimit: \"orders\";r=48;"), "{status} {head}");

@@ -17,6 +17,7 @@ mod holds;
 mod regressions;
 mod reported_callers;
 mod revisions;
+mod rotation;
 mod several_keys;
 mod table;
 mod writes;

@@ -1,6 +1,6 @@
 //! Creating a table, and being told what is wrong with one.
 
-use crate::harness::{json, raw, run, stderr, stdout};
+use crate::harness::{json, raw, run, run_at_root, stderr, stdout};
 use tollgate_cli::embedded::Embedded;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +51,7 @@ async fn each_thing_that_is_wrong_comes_with_how_to_mend_it() {
             assert!(text.contains(says), "{says}: {text}");
         }
         assert!(stderr(&described).contains("cannot be used as it is: partition key"));
-        let inspected = run(&[&["inspect", "user:alice"][..], &at].concat());
+        let inspected = run_at_root(&[&["inspect", "user:alice"][..], &at].concat());
         assert!(
             inspected.status.code() == Some(1) && stderr(&inspected).contains("tollgate table describe"),
             "{}",

@@ -80,10 +80,14 @@ fn text(report: &Report) -> String {
     for l in &report.decisions {
         let _ = writeln!(
             out,
-            "  {:<30} {:>12.2} {:>13.2}   {} decisions",
-            l.name, l.round_trips, l.write_units, l.decisions
+            "  {:<30} {:>12.2} {:>13.2}   {} decisions, {} allowed",
+            l.name, l.round_trips, l.write_units, l.decisions, l.allowed
         );
     }
+    out.push_str(
+        "  (known: this process saw within the last second that nothing is left; unknown: it did not, so that each other\n  \
+         key is charged and gets its token back)\n",
+    );
     let _ = writeln!(out, "over HTTP{:25}decisions/s      p50 µs     p99 µs", "");
     for l in &report.throughput {
         let _ = writeln!(out, "  {:<30} {:>12} {:>11} {:>10}", l.name, l.per_second, l.p50_us, l.p99_us);

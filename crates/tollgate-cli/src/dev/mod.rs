@@ -11,7 +11,7 @@ use crate::args::{ClockKind, DevArgs};
 use crate::embedded::Embedded;
 use crate::error::{CliError, Result};
 use crate::open::{self, Place};
-use crate::secrets::Tables;
+use crate::secrets::Keys;
 use crate::{output, secrets};
 use sample_api::Api;
 use serde_json::json;
@@ -51,11 +51,14 @@ impl Dev {
     ///
     /// The policy has errors, or the table cannot be reached.
     pub async fn start(args: &DevArgs) -> Result<Self> {
-        let here = args.target.endpoint_url.is_none() || open::is_here(&args.target);
-        let tables = if here { Tables::Here } else { Tables::Elsewhere };
-        let policy = LivePolicy::new(secrets::attach(open::policy(&args.policy.policy)?, tables).await?);
+        let keys = if args.target.endpoint_url.is_none() { Keys::OfOnesOwn } else { Keys::Of(&args.target) };
+        let policy = secrets::attach(open::policy(&args.policy.policy)?, keys).await?;
         let manual = (args.clock == ClockKind::Manual).then(|| ManualClock::new(SystemClock.now()));
         let Place { target, connected, embedded } = Place::of(&args.target, manual.as_ref()).await?;
+        if embedded.is_some() {
+            secrets::sign(&policy, &connected).await?;
+        }
+        let policy = LivePolicy::new(policy);
         if manual.is_some() && embedded.is_none() {
             // That table deletes by its own clock, which has nothing to do with ours.
             tollgate_dynamodb::table::disable_ttl(&connected, &target.table).await?;

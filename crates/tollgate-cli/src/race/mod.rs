@@ -206,18 +206,28 @@ impl Report {
 
 fn text(report: &Report) -> String {
     let Report { clients, processes, capacity, allowed, denied, round_trips, write_units, charged, .. } = report;
+    let others = report.charged_elsewhere.len();
+    // With one key there is nothing to tell apart.
+    let (of_all, of_the_first, of_the_others) = match others {
+        0 => (String::new(), "", String::new()),
+        _ => (format!(" of all {} keys", others + 1), " of key 1", format!(", {clients} of each other key")),
+    };
     let mut text = format!(
-        "clients      {clients} in {processes} process{}\ncapacity     {capacity}\nallowed      {allowed}\n\
-         denied       {denied}\nround_trips  {round_trips}\nwrite_units  {write_units}\n\
-         charged      {charged} of {capacity}, by the table's account",
+        "clients      {clients} in {processes} process{}, each asking once for a token{of_all}\n\
+         capacity     {capacity}{of_the_first}{of_the_others}\nallowed      {allowed}\ndenied       {denied}\n\
+         round_trips  {round_trips}\nwrite_units  {write_units}\n\
+         charged      {charged} of {capacity}{of_the_first}, by the table's account",
         if *processes == 1 { "" } else { "es" },
     );
-    for charged in &report.charged_elsewhere {
-        let _ = write!(text, "\n             {charged} of {clients} of another key");
+    for (i, charged) in report.charged_elsewhere.iter().enumerate() {
+        let _ = write!(text, "\n             {charged} of {clients} of key {}", i + 2);
     }
-    for (name, count) in [("failed", report.failed), ("lost", report.lost), ("refunds_lost", report.refunds_lost)] {
-        if count > 0 {
-            let _ = write!(text, "\n{name:<12} {count}");
+    let lost = if others == 0 { "" } else { "  charges of denied clients that could not be given back" };
+    for (name, count, told) in
+        [("failed", report.failed, ""), ("lost", report.lost, ""), ("refunds_lost", report.refunds_lost, lost)]
+    {
+        if count > 0 || !told.is_empty() {
+            let _ = write!(text, "\n{name:<12} {count}{told}");
         }
     }
     text

@@ -3,13 +3,14 @@
 use super::fields::{self, Fields, Node};
 use super::keys;
 use super::limits::{LimitEntry, store_failure};
+use crate::charges::{most_items, most_sharing};
 use crate::identity::{Identity, Source};
 use crate::limit::Limit;
 use crate::pattern::Pattern;
 use crate::report::{Report, Span};
 use crate::route::{Exemption, Route, RouteCharge};
 use crate::suggest;
-use tollgate_core::{LimitName, TokenBucket};
+use tollgate_core::{Charges, LimitName, TokenBucket};
 
 const MATCH_EXAMPLE: &str = "\"POST /api/orders\"";
 const CHARGE_EXAMPLE: &str = "[\"orders\"]";
@@ -100,6 +101,7 @@ fn charges_of(
         return None;
     }
     let mut charges: Vec<RouteCharge> = Vec::with_capacity(list.len());
+    let mut limits = Vec::with_capacity(list.len());
     let mut complete = true;
     for node in list.iter() {
         let Some((charge, limit)) = charge(report, node, scope) else {
@@ -112,10 +114,12 @@ fn charges_of(
         }
         charges.push(charge);
         let Some(limit) = limit else { continue };
+        limits.push(limit);
         if let Some(pattern) = pattern {
             check_params(report, &node.span(), scope.identity, limit, pattern);
         }
     }
+    check_size(report, &node.span(), scope.identity, &limits);
     complete.then_some(charges)
 }
 
@@ -150,6 +154,22 @@ fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
     let plan = plan.map(|plan| format!(" on plan `{plan}`")).unwrap_or_default();
     let message = format!("cost {cost} never fits limit `{}`: its burst is {burst}{plan}", limit.name);
     report.error(at, message, format!("lower the cost to at most {burst}, or raise the burst"));
+}
+
+/// A decision that can be too large for the table would fail at every call.
+fn check_size(report: &mut Report<'_>, at: &Span, identity: &Identity, limits: &[&Limit]) {
+    let (items, most) = (most_items(identity, limits.iter().copied()), Charges::MOST_ITEMS);
+    if items > most {
+        let message = format!("the limits of this route can be {items} items, and a decision has {most} at most");
+        let help = "charge fewer limits, count several by the same key, or drop `own_item`; a key with personal values \
+                    counts four times, once for each secret that there can be";
+        report.error(at, message, help);
+    }
+    let (sharing, most) = (most_sharing(limits.iter().copied()), Charges::MOST_LIMITS);
+    if sharing > most {
+        let message = format!("{sharing} limits of this route share an item, and one write carries {most}");
+        report.error(at, message, "charge fewer limits, or give some of them `own_item = true`");
+    }
 }
 
 /// An entry of a key that only path parameters can give needs one of them in the pattern.

@@ -247,3 +247,49 @@ fn a_value_that_no_key_can_carry_counts_as_missing_where_requests_are_served() {
     assert_eq!(keys(&resolution.charges), ["?user:missing"]);
     assert_eq!(resolution.missing().count(), 1);
 }
+
+#[test]
+fn a_decision_on_more_than_25_items_is_an_error_however_it_is_asked_for() {
+    let policy = policy(FULL);
+    let names: Vec<_> = (0..26).map(|i| format!("u{i}")).collect();
+    let values: Vec<_> = names.iter().map(|name| [("user", name.as_str())]).collect();
+    let all: Vec<_> = values.iter().map(|key| wanted("orders", key)).collect();
+    assert_eq!(policy.charges(&all[..Charges::MOST_ITEMS]).expect("fits").len(), 25);
+    let error = policy.charges(&all).expect_err("too many");
+    assert!(matches!(error, Error::Core(tollgate_core::Error::TooManyItems)), "{error}");
+    assert!(error.to_string().contains(&Charges::MOST_ITEMS.to_string()), "{error}");
+}
+
+#[test]
+fn a_route_that_can_be_too_many_items_under_four_secrets_is_refused_and_so_is_one_of_too_many_limits_of_an_item() {
+    let text = |limits: usize, key: &str, more: &str| {
+        let mut text = "version = 1\n[identity]\nstaff = { from = \"claims.staff\", personal = true }\n".to_owned();
+        let names: Vec<_> = (0..limits).map(|i| format!("\"l{i}\"")).collect();
+        for name in &names {
+            text += &format!("[limits.{name}]\nkey = [\"{key}\"]\nrate = \"5/h\"\n{more}\n");
+        }
+        text + &format!("[[routes]]\nmatch = \"GET /x\"\ncharge = [{}]\n", names.join(", "))
+    };
+    let own = "own_item = true";
+    for (limits, key, more, says) in [
+        (25, "user", own, None),
+        (26, "user", own, Some("can be 26 items, and a decision has 25 at most")),
+        (6, "staff", own, None),
+        (7, "staff", own, Some("can be 28 items")),
+        (16, "staff", "", None),
+        (17, "user", "", Some("17 limits of this route share an item")),
+    ] {
+        let text = text(limits, key, more);
+        let parsed = Policy::parse(&text);
+        let told = parsed.as_ref().err().map(ToString::to_string);
+        let is_right = told.as_ref().map_or(says.is_none(), |told| says.is_some_and(|says| told.contains(says)));
+        assert!(is_right, "{limits} by {key} {more}: {told:?}");
+        // What is accepted can be charged under as many secrets as there can be.
+        let Ok(parsed) = parsed else { continue };
+        let secrets: Vec<_> = ["A", "B", "C", "D"].map(|c| format!("{c}={}", c.repeat(44))).into();
+        let policy = parsed.policy.with_secrets(secrets.join(",").parse().expect("secrets"));
+        let charges: Vec<_> = policy.routes()[0].charges().to_vec();
+        let resolved = policy.resolve(&charges, |_| Some("v".to_owned()), None, IfMissing::Share).expect("fits");
+        assert!(resolved.charges.len() <= Charges::MOST_ITEMS);
+    }
+}

@@ -75,6 +75,28 @@ fn without_secrets_nothing_personal_is_counted_and_the_error_says_what_to_set() 
     assert!(matches!(error, Error::NoSecrets { .. }));
     let told = error.to_string();
     assert!(told.contains("`account`") && told.contains("TOLLGATE_KEY_SECRETS") && !told.contains("a@x.org"), "{told}");
+    let uncounted = policy(FULL).keys_of_operator(&"account:a@x.org".parse().expect("a key"));
+    assert!(
+        matches!(uncounted, Err(Error::NoSecrets { .. })),
+        "nor is it a key if no limit is counted by it: {uncounted:?}"
+    );
+}
+
+#[test]
+fn a_stored_key_tells_what_it_is_hashed_under_and_how_long_that_is_to_be_kept() {
+    let policy = with(by("account"), &format!("{K2},{K1}"));
+    let of = |text: &str| {
+        let key = text.parse().expect(text);
+        policy.secrets_of(&key).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let known = charged(&policy, "account", "a@x.org");
+    assert_eq!((of(&known[0]), of(&known[1])), (vec!["k2".to_owned()], vec!["k1".to_owned()]));
+    assert_eq!(of("account:gone.AAAAAAAAAAAAAAAAAAAAAA"), ["gone"], "known here or not");
+    assert!(of("user:k1.AAAAAAAAAAAAAAAAAAAAAA").is_empty() && of("account:a@x.org").is_empty());
+    assert_eq!(policy.plain_personal(&"account:a@x.org,user:u".parse().expect("a key")), Some("account"));
+    assert_eq!(policy.plain_personal(&known[0].parse().expect("a key")), None);
+    assert!((3600..4200).contains(&policy.personal_horizon_secs()), "of 5/h");
+    assert_eq!(by("user").personal_horizon_secs(), 0);
 }
 
 #[test]

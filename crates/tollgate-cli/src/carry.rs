@@ -1,0 +1,99 @@
+//! `tollgate carry KEY`: what is set for a caller under one of several secrets is set under all of them.
+//!
+//! A hash does not tell whose it is, so only whoever has the value can carry: an operator before the functions get a new
+//! secret, for one caller or for a list of all that the service knows.
+
+use crate::args::CarryArgs;
+use crate::error::{CliError, Result};
+use crate::hold::Told;
+use crate::key::{self, Subject};
+use crate::{open, output};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io::BufRead;
+use tollgate::{DynamoStore, Store};
+use tollgate_dynamodb::admin::{self, Order};
+use tollgate_dynamodb::partition_key;
+use tollgate_policy::Policy;
+
+#[derive(Default, Serialize)]
+struct Carried {
+    /// Keys that were read.
+    keys: u64,
+    /// Places where something is in force, with the items that have it now.
+    holds: Vec<Place>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    pks: Vec<String>,
+    hold: Told,
+}
+
+pub(crate) async fn run(args: &CarryArgs) -> Result<()> {
+    let policy = key::policy_with_secrets(&args.on).await?;
+    if policy.secrets().ids().count() < 2 {
+        let why = "there is nothing to carry to: TOLLGATE_KEY_SECRETS has one secret at most, or the policy counts by no \
+                   personal value; put the new secret in front of the old one";
+        return Err(CliError::Input(why.to_owned()));
+    }
+    let store = open::target(&args.on.target).await?;
+    let mut carried = Carried::default();
+    if args.key == "-" {
+        // One scan tells which of many keys are to be looked at.
+        let held = admin::holds(&store).await?.into_iter().map(|standing| standing.pk).collect();
+        for (i, line) in std::io::stdin().lock().lines().enumerate() {
+            let failed = |e: &dyn std::fmt::Display| CliError::Input(format!("line {} of standard input: {e}", i + 1));
+            let line = line.map_err(|e| failed(&e))?;
+            if !line.trim().is_empty() {
+                let subject = subject(&policy, line.trim()).map_err(|e| failed(&e))?;
+                carry(&store, &subject, Some(&held), &mut carried).await?;
+            }
+        }
+    } else {
+        carry(&store, &subject(&policy, &args.key)?, None, &mut carried).await?;
+    }
+    output::result(args.on.json, &carried, || text(&carried))
+}
+
+fn subject(policy: &Policy, key: &str) -> Result<Subject> {
+    let subject = Subject::under(policy.clone(), key.parse()?)?;
+    if subject.keys().count() > 1 {
+        return Ok(subject);
+    }
+    Err(CliError::Input(format!("{key} is one key whatever the secret; give personal values as people write them")))
+}
+
+/// Carries what is set at the caller's places; at those only that are `held`, if that is known.
+async fn carry(
+    store: &DynamoStore,
+    subject: &Subject,
+    held: Option<&BTreeSet<String>>,
+    carried: &mut Carried,
+) -> Result<()> {
+    carried.keys += 1;
+    for place in subject.places() {
+        let pks: Vec<_> = place.iter().map(partition_key::of).collect();
+        if held.is_some_and(|held| !pks.iter().any(|pk| held.contains(pk))) {
+            continue;
+        }
+        let done: Vec<_> = carried.holds.iter().flat_map(|place| place.pks.clone()).collect();
+        let ordered = admin::order(store, &place, &Order::Keep).await;
+        let ordered = ordered.map_err(|e| key::after(&done, &pks.join(", "), e))?;
+        if let Some(hold) = Told::of(ordered.after.as_ref(), store.moment().now) {
+            carried.holds.push(Place { pks, hold });
+        }
+    }
+    Ok(())
+}
+
+fn text(carried: &Carried) -> String {
+    let mut text = String::new();
+    for Place { pks, hold } in &carried.holds {
+        let _ = writeln!(text, "{}\n  {}", pks.join("\n"), Told::text(Some(hold)));
+    }
+    let (n, holds) = (carried.keys, carried.holds.len());
+    let _ = write!(text, "{n} key{} read, {holds} with something in force", if n == 1 { "" } else { "s" });
+    text
+}

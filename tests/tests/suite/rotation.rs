@@ -1,0 +1,282 @@
+//! The secrets that personal values are hashed under are rotated while a ban and an override are in force: the steps that the
+//! README gives, by the real command on a running server's table; and what happens without them.
+
+use crate::dev::Dev;
+use crate::harness::{Client, SECOND, bucket, json, key, stderr, stdout, tollgate};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tollgate::Store;
+use tollgate_core::{Hold, LimitName, Override};
+use tollgate_dynamodb::admin::{self, Order};
+
+const OLD: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+const NEW: &str = "k2=__79_Pv6-fj39vX08_Lx8O_u7ezr6uno5-bl5OPi4eA";
+
+const POLICY: &str = "
+version = 1
+[identity]
+account = { body = 'username', fold = 'email' }
+[limits.mails]
+key = ['account']
+rate = '2/h'
+[limits.logins]
+key = ['account']
+rate = '5/h'
+own_item = true
+[limits.orders]
+key = ['user']
+rate = '50/h'
+";
+
+/// A table whose server hashes under the old secret.
+struct Rotation {
+    policy: tempfile::NamedTempFile,
+    before: Dev,
+    at: [String; 4],
+}
+
+impl Rotation {
+    fn start() -> Self {
+        let mut policy = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        policy.write_all(POLICY.as_bytes()).unwrap();
+        let before = Dev::start_under(OLD, &["--policy", policy.path().to_str().unwrap()]);
+        let stats = before.stats();
+        let of = |name: &str| stats[name].as_str().unwrap().to_owned();
+        let at = ["--endpoint-url".to_owned(), of("dynamodb_endpoint"), "--table".to_owned(), of("table")];
+        Self { policy, before, at }
+    }
+
+    /// Another server on the same table, as a function after a deployment.
+    fn deploy(&self, secrets: &str) -> Dev {
+        let at: Vec<_> = self.at.iter().map(String::as_str).collect();
+        Dev::start_under(secrets, &[&at[..], &["--policy", self.policy.path().to_str().unwrap()]].concat())
+    }
+
+    fn tool(&self, secrets: Option<&str>, args: &[&str], input: &str) -> Output {
+        let mut command = tollgate();
+        command.args(args).args(&self.at).arg("--policy").arg(self.policy.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(secrets) = secrets {
+            command.env("TOLLGATE_KEY_SECRETS", secrets);
+        }
+        let mut child = command.spawn().unwrap();
+        // A command that does not read its input may be gone by now.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        child.wait_with_output().unwrap()
+    }
+
+    fn does(&self, secrets: &str, args: &[&str]) -> Value {
+        let output = self.tool(Some(secrets), &[args, &["--json"]].concat(), "");
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        json(&output)
+    }
+
+    /// Whether the old secret can go, and what would go with it.
+    fn check(&self) -> (bool, Vec<Value>) {
+        let output = self.tool(Some(&both()), &["holds", "--under", "k1", "--json"], "");
+        let told = json(&output);
+        let safe = told["retiring"]["safe"].as_bool().unwrap();
+        assert_eq!((output.status.success(), stderr(&output).is_empty()), (safe, safe), "{told}");
+        (safe, told["holds"].as_array().unwrap().clone())
+    }
+}
+
+/// What functions and operators have during the rotation.
+fn both() -> String {
+    format!("{NEW},{OLD}")
+}
+
+fn ask(server: &Dev, limit: &str, account: &str) -> Value {
+    server.decide(&json!({ "limit": limit, "key": { "account": account } })).1
+}
+
+#[test]
+fn a_ban_and_an_override_outlive_a_rotation_that_follows_the_steps() {
+    let rotation = Rotation::start();
+    let pro = ["override", "account:Pro@x.org", "--limit", "mails", "--rate", "100/h", "--for", "7day"];
+    rotation.does(OLD, &pro);
+    rotation.does(OLD, &["ban", "account:bad@x.org", "--for", "7day"]);
+    assert_eq!(ask(&rotation.before, "mails", "pro@x.org")["remaining"], 99);
+
+    // 1. The operator has both secrets, the functions have not; nothing is safe.
+    let (safe, alone) = rotation.check();
+    assert!(!safe && alone.len() == 3 && alone.iter().all(|hold| hold["under"] == json!(["k1"])), "{alone:?}");
+    // 2. One is carried by name, the others from the list of all accounts.
+    let carried = rotation.does(&both(), &["carry", "account:pro@x.org"]);
+    assert_eq!(carried["holds"][0]["hold"]["overrides"]["mails"]["rate"], "100/h");
+    assert_eq!(rotation.check().1.len(), 2);
+    let accounts = "account:nobody@x.org\n\n account:BAD@x.org \naccount:pro@x.org\n";
+    let output = rotation.tool(Some(&both()), &["carry", "-"], accounts);
+    assert!(stdout(&output).ends_with("3 keys read, 3 with something in force\n"), "{}", stdout(&output));
+    assert_eq!(rotation.check(), (true, Vec::new()));
+    // 3. The functions get both: in force with the next decision, and 100 an hour on either item.
+    let during = rotation.deploy(&both());
+    for left in [98, 97, 96] {
+        let answer = ask(&during, "mails", "pro@x.org");
+        assert_eq!((&answer["held"], &answer["remaining"]), (&"override".into(), &left.into()), "{answer}");
+    }
+    assert_eq!(ask(&during, "mails", "bad@x.org")["held"], "ban");
+    // What is set meanwhile is set under both, and needs no carrying.
+    rotation.does(&both(), &["ban", "account:late@x.org", "--for", "7day"]);
+    assert!(rotation.check().0);
+    // 4. The old secret goes.
+    let after = rotation.deploy(NEW);
+    assert_eq!(ask(&after, "mails", "pro@x.org")["held"], "override");
+    for account in ["bad@x.org", "late@x.org"] {
+        for limit in ["mails", "logins"] {
+            assert_eq!(ask(&after, limit, account)["held"], "ban", "{account} {limit}");
+        }
+    }
+    // What is lifted during a rotation is lifted under both.
+    rotation.does(&both(), &["allow", "account:late@x.org"]);
+    assert_eq!(ask(&rotation.deploy(NEW), "mails", "late@x.org")["allowed"], true);
+    assert_eq!(ask(&rotation.deploy(OLD), "mails", "late@x.org")["allowed"], true);
+}
+
+/// What the steps are for, and what cannot hold without the value.
+#[test]
+fn without_carrying_an_override_does_not_count_and_the_check_keeps_the_old_secret_for_the_ban() {
+    let rotation = Rotation::start();
+    rotation.does(OLD, &["override", "account:pro@x.org", "--limit", "mails", "--rate", "100/h", "--for", "7day"]);
+    let banned = rotation.does(OLD, &["ban", "account:bad@x.org", "--for", "7day"]);
+    let shown = banned["key"].as_str().unwrap();
+    let during = rotation.deploy(&both());
+    assert_eq!([(); 3].map(|()| ask(&during, "mails", "pro@x.org")["allowed"] == true), [true, true, false]);
+    assert_eq!(ask(&during, "mails", "bad@x.org")["held"], "ban", "either item denies");
+    let output = rotation.tool(Some(&both()), &["holds", "--under", "k1"], "");
+    let (text, error) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.contains(&format!("1/key/{shown} ")) && text.contains("; under k1\n"), "{text}");
+    assert!(
+        error.contains("3 in force") && error.contains("tollgate carry KEY") && error.contains("keep k1 until"),
+        "{error}"
+    );
+    assert_eq!(error.lines().count(), 1);
+    // An override set anew, by any spelling, reaches both.
+    rotation.does(&both(), &["override", "account:PRO@x.org", "--limit", "mails", "--rate", "90/h", "--for", "7day"]);
+    assert_eq!(ask(&rotation.deploy(&both()), "mails", "pro@x.org")["held"], "override");
+    // By its hash the caller is known under one secret only.
+    let refused = rotation.tool(Some(&both()), &["carry", shown], "");
+    assert!(
+        refused.status.code() == Some(1) && stderr(&refused).contains("as people write them"),
+        "{}",
+        stderr(&refused)
+    );
+    let set = ["override", shown, "--limit", "mails", "--rate", "90/h", "--for", "7day"];
+    assert!(stderr(&rotation.tool(Some(&both()), &set, "")).contains("figures count only under all of them"));
+    let banned = rotation.tool(Some(&both()), &["ban", shown], "");
+    assert!(banned.status.success() && stderr(&banned).contains("under one secret of several"), "{}", stderr(&banned));
+    assert!(!rotation.check().0);
+    rotation.does(&both(), &["allow", "account:bad@x.org"]);
+    assert!(rotation.check().0);
+}
+
+#[test]
+fn the_check_asks_for_a_secret_that_is_being_retired() {
+    let rotation = Rotation::start();
+    for (secrets, args, says) in [
+        (OLD.to_owned(), &["holds", "--under", "k1"][..], "\"k1\" is the active secret"),
+        (both(), &["holds", "--under", "k3"], "has no \"k3\" (it has: k2, k1)"),
+        (OLD.to_owned(), &["carry", "account:a@x.org"], "nothing to carry to"),
+        (both(), &["carry", "user:alice"], "is one key whatever the secret"),
+        (
+            NEW.to_owned(),
+            &["inspect", "account:k1.AAAAAAAAAAAAAAAAAAAAAA"],
+            "under secret \"k1\", which TOLLGATE_KEY_SECRETS does not",
+        ),
+    ] {
+        let output = rotation.tool(Some(&secrets), args, "");
+        assert!(output.status.code() == Some(1) && stderr(&output).contains(says), "{args:?}: {}", stderr(&output));
+    }
+    let output = rotation.tool(Some(&both()), &["carry", "-"], "account:a@x.org\nacount:b@x.org\n");
+    assert!(
+        output.status.code() == Some(1) && stderr(&output).contains("line 2 of standard input"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(stdout(&rotation.tool(Some(OLD), &["holds"], "")), "nothing is set\n");
+}
+
+/// An address of this machine can be a tunnel to any table.
+#[test]
+fn the_development_secret_is_for_tables_of_a_server_that_has_it() {
+    let rotation = Rotation::start();
+    for command in ["ban", "allow", "inspect", "reset", "forget"] {
+        let output = rotation.tool(None, &[command, "account:a@x.org"], "");
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{command}: {}", stderr(&output));
+        assert!(stderr(&output).contains("set TOLLGATE_KEY_SECRETS to the text that they have"), "{}", stderr(&output));
+    }
+    assert_eq!(rotation.does(OLD, &["holds"])["holds"], json!([]), "nothing was written");
+    assert!(rotation.tool(None, &["ban", "user:alice"], "").status.success(), "what is not personal needs no secret");
+}
+
+#[test]
+fn no_personal_value_gets_into_the_table_by_the_letter() {
+    let rotation = Rotation::start();
+    for args in [&["ban"][..], &["override", "--limit", "mails", "--rate", "1/h", "--for", "1h"]] {
+        let output = rotation.tool(Some(OLD), &[args, &["account:a@x.org", "--literal-key"]].concat(), "");
+        assert!(
+            output.status.code() == Some(1) && stderr(&output).contains("`account` is personal"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    assert_eq!(rotation.does(OLD, &["holds"])["holds"], json!([]));
+}
+
+/// Operators who knew of one secret each have set different things.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_set_on_one_item_of_a_caller_joins_what_is_set_on_the_other() {
+    let client = Client::new().await;
+    let store = client.limiter.store();
+    let both = [key(), key()];
+    let until = |secs| client.clock_now() + Duration::from_secs(secs);
+    let figures = |n, secs| Override { bucket: bucket(n, SECOND, n), until: until(secs) };
+    let name = |name: &str| LimitName::new(name).unwrap();
+    for (item, order) in [
+        (0, Order::Ban(until(60))),
+        (0, Order::Override(name("one"), figures(1, 100))),
+        (1, Order::Ban(until(600))),
+        (1, Order::Override(name("one"), figures(2, 200))),
+        (1, Order::Override(name("two"), figures(3, 300))),
+    ] {
+        admin::order(store, &both[item..=item], &order).await.unwrap();
+    }
+    let ordered = admin::order(store, &both, &Order::Keep).await.unwrap();
+    let hold = ordered.after.unwrap();
+    let overrides = [(name("one"), figures(1, 100)), (name("two"), figures(3, 300))].into();
+    assert_eq!((hold.banned_until, &hold.overrides), (Some(until(600)), &overrides), "the newer secret's figures");
+    for item in &both {
+        assert_eq!(store.read(item, &[]).await.unwrap().unwrap().hold.as_ref(), Some(&hold));
+    }
+    let before = client.counts().write_units;
+    admin::order(store, &both, &Order::Keep).await.unwrap();
+    assert_eq!(client.counts().write_units, before, "what is the same already is not written");
+}
+
+/// Both items of a caller, while operators who know of one or both set and lift at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_at_once_leave_both_items_of_a_caller_with_one_hold() {
+    let client = Client::new().await;
+    let store = client.limiter.store();
+    for round in 0..10 {
+        let both = [key(), key()];
+        let until = client.clock_now() + Duration::from_secs(600 + round);
+        let figures = Override { bucket: bucket(9, SECOND, 9), until };
+        let set = Order::Override(LimitName::new("limit").unwrap(), figures);
+        admin::order(store, &both[1..], &set).await.unwrap();
+        let (keep, ban, lift) = (Order::Keep, Order::Ban(until), Order::Allow(None));
+        let order = |order| admin::order(store, &both, order);
+        let (kept, banned, lifted, again) = tokio::join!(order(&keep), order(&ban), order(&lift), order(&keep));
+        for done in [kept, banned, lifted, again] {
+            done.unwrap();
+        }
+        let mut holds: Vec<Option<Hold>> = Vec::new();
+        for item in &both {
+            holds.push(store.read(item, &[]).await.unwrap().and_then(|item| item.hold));
+        }
+        assert_eq!(holds[0], holds[1], "nothing that was lifted comes back on one of them");
+    }
+}
