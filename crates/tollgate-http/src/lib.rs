@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | `layer` | [`TollgateLayer`]: the tower layer |
 //! | `gate` | the decision about one request |
-//! | `identify` | [`explain`]: who is charged for a request, and on what |
+//! | `identify` | [`matched`], [`explain`]: who is charged for a request, and on what |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
 //! | `client_address` | the address that a request is counted by; pure |
@@ -132,5 +132,5 @@ mod wait;
 pub use answer::{Additions, Answer, Decided, Exchange};
 pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, read_ahead};
 pub use facts::Facts;
-pub use identify::{Explained, explain};
+pub use identify::{Explained, Matched, explain, matched};
 pub use layer::{Tollgate, TollgateLayer};
