@@ -31,10 +31,9 @@ pub fn matched<'a>(policy: &'a Policy, request: &'a Parts, facts: &'a Facts) -> 
     if request.method == Method::OPTIONS {
         return Matched::Preflight;
     }
-    let by = |method: &str| match (policy.exemption(method, path), policy.route(method, path)) {
-        (Some(exemption), _) => Matched::Exempt(exemption),
-        (None, Some(route)) => Matched::Route(route),
-        (None, None) => Matched::Unmatched,
+    let by = |method: &str| match policy.exemption(method, path) {
+        Some(exemption) => Matched::Exempt(exemption),
+        None => policy.route(method, path).map_or(Matched::Unmatched, Matched::Route),
     };
     match by(request.method.as_str()) {
         // Frameworks answer HEAD with the handler of GET, so it costs the same unless the policy says otherwise.

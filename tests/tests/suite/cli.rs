@@ -167,7 +167,7 @@ const TOPOLOGIES: &str = "version = 1
     charge = ['address']
     [[routes]]
     match  = 'POST /login'
-    charge = ['account']
+    charge = ['account', 'address']
     [[routes]]
     match  = 'GET /items/{id}'
     charge = ['user', 'address']
