@@ -223,38 +223,63 @@ pub enum PolicyCommand {
     },
 }
 
+/// What hands a request over to the function or server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GatewayKind {
+    /// A REST API of API Gateway
+    Rest,
+    /// An HTTP API of API Gateway
+    Http,
+    /// A function URL
+    Url,
+    /// An Application Load Balancer
+    Alb,
+    /// None: a server of one's own
+    None,
+}
+
 /// `tollgate explain`
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// Method
-    #[arg(long)]
-    pub method: String,
-    /// Path, with a query if there is one
-    #[arg(long)]
-    pub path: String,
-    /// Header of the request, as "NAME: VALUE"; may be repeated
-    #[arg(long = "header", value_name = "NAME: VALUE")]
+    #[arg(long, required_unless_present = "event")]
+    pub method: Option<String>,
+    /// Path, with a query if there is one; begins with `/`
+    #[arg(long, required_unless_present = "event")]
+    pub path: Option<String>,
+    /// What hands the request over; who is believed for the client's address depends on it
+    #[arg(long, value_enum, default_value_t = GatewayKind::Http)]
+    pub gateway: GatewayKind,
+    /// Header of the request as it reaches the gateway, as "NAME: VALUE"; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", allow_hyphen_values = true)]
     pub headers: Vec<String>,
     /// Claim of the caller's verified token, as NAME=VALUE; may be repeated
-    #[arg(long = "claim", value_name = "NAME=VALUE")]
+    #[arg(long = "claim", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub claims: Vec<String>,
-    /// Address that the gateway saw
+    /// Address that the gateway saw, which it appends to `X-Forwarded-For`
     #[arg(long, value_name = "ADDRESS")]
     pub source_ip: Option<String>,
     /// Body of the request
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub body: Option<String>,
+    /// The request as the event that a function got, in JSON, instead of all of these
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["method", "path", "gateway", "headers", "claims", "source_ip", "body"]
+    )]
+    pub event: Option<PathBuf>,
     /// User, as the policy's identity mapping would find it
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub user: Option<String>,
     /// Tenant
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub tenant: Option<String>,
     /// Plan
     #[arg(long)]
     pub plan: Option<String>,
     /// API key
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub api_key: Option<String>,
     /// Client address
     #[arg(long)]

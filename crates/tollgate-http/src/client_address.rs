@@ -250,18 +250,18 @@ fn is_escaped(line: &[u8], at: usize) -> bool {
 /// The node of `for=` in one element (RFC 7239 sections 4 and 6): an address with or without port, quoted if it has a
 /// colon. `unknown` and identifiers of the proxy's own making are no addresses.
 fn forwarded_for(element: &[u8]) -> Hop {
-    let element = std::str::from_utf8(element).ok()?;
-    // A `;` in quotes separates nothing: a sender's `Host` may be in there.
+    // A `;` in quotes separates nothing: a sender's `Host` may be in there, in bytes that are no text.
     let (mut quoted, mut escaped) = (false, false);
-    let pairs = element.split(|c| {
-        quoted ^= c == '"' && !escaped;
-        escaped = c == '\\' && quoted && !escaped;
-        c == ';' && !quoted
+    let pairs = element.split(|byte| {
+        quoted ^= *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && quoted && !escaped;
+        *byte == b';' && !quoted
     });
     let mut nodes = pairs.filter_map(|pair| {
-        let (name, value) = pair.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("for").then_some(value.trim())
+        let (name, value) = pair.split_at(pair.iter().position(|byte| *byte == b'=')?);
+        name.trim_ascii().eq_ignore_ascii_case(b"for").then_some(value)
     });
     let (Some(node), None) = (nodes.next(), nodes.next()) else { return None };
+    let node = std::str::from_utf8(node).ok()?.strip_prefix('=')?.trim();
     parse_address(node.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(node))
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing in here comes from the request's own headers, path or body.
 
+use crate::scalar::scalar;
 use http::Extensions;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -195,12 +196,4 @@ fn iam_claims(identity: &Map<String, Value>) -> Option<Map<String, Value>> {
 fn nested<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let below = |(at, _): (usize, &str)| nested(map.get(name.get(..at)?)?.as_object()?, name.get(at + 1..)?);
     map.get(name).or_else(|| name.match_indices('.').find_map(below))
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
-    }
 }

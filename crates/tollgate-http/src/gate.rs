@@ -8,7 +8,7 @@ use crate::body::{self, Peek};
 use crate::dimension::Asked;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
-use crate::identify::{self, Identified, identify};
+use crate::identify::{self, Identified, Matched, identify};
 use http::request::Parts;
 use std::sync::Arc;
 use tollgate_core::Decision;
@@ -44,8 +44,7 @@ impl<S: Store> Gate<S> {
     pub(crate) async fn ask<B: Peek>(&self, parts: &Parts, body: &mut B) -> Verdict {
         let policy = self.policy.current();
         let facts = Facts::of(&parts.extensions);
-        let path = facts.path().unwrap_or(parts.uri.path());
-        let Some(matched) = identify::route(&policy, &parts.method, path) else { return Verdict::Unlimited };
+        let Matched::Route(matched) = identify::matched(&policy, parts, &facts) else { return Verdict::Unlimited };
         let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
         let body = body::wanted(&policy, matched.route, body).await;
         match self.decide(&Asked::new(&policy, &matched, parts, &facts, body)).await {

@@ -8,20 +8,38 @@ use crate::facts::Facts;
 use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
-use tollgate_policy::{IfMissing, Policy, Resolution, Result, RouteMatch};
+use tollgate_policy::{Exemption, IfMissing, Policy, Resolution, Result, RouteMatch};
 
-/// The route of a request; `None` if it is not limited.
-pub(crate) fn route<'a>(policy: &'a Policy, method: &Method, path: &'a str) -> Option<RouteMatch<'a>> {
+/// What a policy says of a request.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Matched<'a> {
+    /// It is a preflight (`OPTIONS`), and never counted.
+    Preflight,
+    /// It is exempt.
+    Exempt(&'a Exemption),
+    /// It is on no route.
+    Unmatched,
+    /// It is charged as this route says.
+    Route(RouteMatch<'a>),
+}
+
+/// What a policy says of a request with these facts.
+pub fn matched<'a>(policy: &'a Policy, request: &'a Parts, facts: &'a Facts) -> Matched<'a> {
+    let path = facts.path().unwrap_or(request.uri.path());
     // A preflight carries no credentials, and a browser does not tell the page why it failed.
-    if *method == Method::OPTIONS {
-        return None;
+    if request.method == Method::OPTIONS {
+        return Matched::Preflight;
     }
-    let matched = policy.route(method.as_str(), path);
-    // Frameworks answer HEAD with the handler of GET, so it costs the same unless the policy says otherwise.
-    if *method == Method::HEAD && policy.exemption("HEAD", path).is_none() {
-        return matched.or_else(|| policy.route("GET", path));
+    let by = |method: &str| match policy.exemption(method, path) {
+        Some(exemption) => Matched::Exempt(exemption),
+        None => policy.route(method, path).map_or(Matched::Unmatched, Matched::Route),
+    };
+    match by(request.method.as_str()) {
+        // Frameworks answer HEAD with the handler of GET, so it costs the same unless the policy says otherwise.
+        Matched::Unmatched if request.method == Method::HEAD => by("GET"),
+        matched => matched,
     }
-    matched
 }
 
 /// Who a request is charged as.
@@ -45,12 +63,10 @@ pub(crate) fn identify(asked: &Asked<'_>, value: impl Fn(&str) -> Option<String>
     Ok(Identified { plan: plan.map(str::to_owned), names_unknown_plan, resolution })
 }
 
-/// What the layer would make of a request: see [`explain`].
+/// What the layer would make of a request on a route: see [`explain`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Explained<'a> {
-    /// Its route.
-    pub matched: RouteMatch<'a>,
     /// The plan whose figures count.
     pub plan: Option<String>,
     /// Whether the caller named a plan that the policy does not have, and is counted on the default one.
@@ -63,21 +79,22 @@ pub struct Explained<'a> {
     pub doubt: Option<&'static str>,
 }
 
-/// What the layer would make of a request, charging nothing; `None` if it is not limited. The caller is known by the
-/// request's extensions ([`Facts`]), `given` goes before what the request says of a dimension.
+/// What the layer would make of a request that [`matched`] has found on a route, charging nothing. `body` is what
+/// [`Peek`](crate::Peek) gives of it up to [`MAX_BODY_BYTES`](crate::MAX_BODY_BYTES); `given` goes before what the request
+/// says of a dimension.
 ///
 /// # Errors
 ///
 /// As [`Policy::resolve`].
 pub fn explain<'a>(
     policy: &'a Policy,
+    matched: &'a RouteMatch<'a>,
     request: &'a Parts,
+    facts: &'a Facts,
     body: Option<Bytes>,
     given: impl Fn(&str) -> Option<String>,
-) -> Result<Option<Explained<'a>>> {
-    let facts = Facts::of(&request.extensions);
-    let Some(matched) = route(policy, &request.method, request.uri.path()) else { return Ok(None) };
-    let asked = Asked::new(policy, &matched, request, &facts, body);
+) -> Result<Explained<'a>> {
+    let asked = Asked::new(policy, matched, request, facts, body);
     let value = |dimension: &str| given(dimension).or_else(|| asked.value(dimension));
     let Identified { plan, names_unknown_plan, resolution } = identify(&asked, value)?;
     let mut dimensions: Vec<(&str, Option<String>)> = Vec::new();
@@ -90,5 +107,5 @@ pub fn explain<'a>(
         }
     }
     let doubt = asked.doubt().map(Doubt::as_str);
-    Ok(Some(Explained { matched, plan, names_unknown_plan, dimensions, resolution, doubt }))
+    Ok(Explained { plan, names_unknown_plan, dimensions, resolution, doubt })
 }

@@ -20,11 +20,12 @@
 //! | --- | --- |
 //! | `layer` | [`TollgateLayer`]: the tower layer |
 //! | `gate` | the decision about one request |
-//! | `identify` | [`explain`]: who is charged for a request, and on what |
+//! | `identify` | [`matched`], [`explain`]: who is charged for a request, and on what |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
 //! | `client_address` | the address that a request is counted by; pure |
 //! | `dimension` | values of key dimensions in a request |
+//! | `scalar` | values of JSON as the text of a dimension |
 //! | `body` | fields of a body, and [`Peek`]: looking into a body before its handler gets it |
 //! | `answer` | [`Answer`]: status, fields and body from a decision; pure |
 //! | `quota` | the figures of a limit, as answers tell them |
@@ -78,11 +79,23 @@
 //!
 //! ## The body
 //!
-//! It is read only where a dimension of the route is in it, up to [`MAX_BODY_BYTES`], and reaches the handler whole. JSON and
-//! forms are read whatever the `Content-Type`; UTF-8 only, not compressed. Text, numbers and booleans of the top level are
-//! values. A field that is given twice with different values, that differs from another only in case, or that JSON and
-//! form would read differently, has none: parsers differ in which they take, and a sender must not be counted as one and
-//! served as another. For the same reason what begins like JSON and is more or less than one object has no field at all.
+//! It is read only where a dimension of the route is in it, up to [`MAX_BODY_BYTES`], and reaches the handler whole. Text,
+//! numbers and booleans of the top level are values, if every sensible way of reading the body gives the same one: parsers
+//! differ, and a sender must not be counted as one and served as another.
+//!
+//! | `Content-Type` | read as |
+//! | --- | --- |
+//! | none, `application/json`, `text/json`, `…+json`, `application/x-www-form-urlencoded` | JSON and a form, whichever it says |
+//! | `text/plain` | JSON |
+//! | any other (multipart, XML), one with a comma or another character set than UTF-8 | nothing |
+//!
+//! - Nothing is read of a body that is compressed, or whose `Content-Type` or `Content-Encoding` is given twice.
+//! - A field has no value if it is given twice with different values, if another name differs only in what some parsers make
+//!   no difference of (case, blanks around it, `[]` behind it, `.` for `_`), or if JSON and form, or a form with and without `;`
+//!   as a separator, read it differently.
+//! - What begins like JSON and is more or less than one object, what begins as no form does, and a form with a line that
+//!   begins with `--` has no fields at all.
+//! - A number beyond 53 bits has none: it is another to JavaScript than to Python.
 //!
 //! # The answers
 //!
@@ -113,10 +126,11 @@ mod layer;
 mod legacy;
 mod problem;
 mod quota;
+mod scalar;
 mod wait;
 
 pub use answer::{Additions, Answer, Decided, Exchange};
 pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, read_ahead};
 pub use facts::Facts;
-pub use identify::{Explained, explain};
+pub use identify::{Explained, Matched, explain, matched};
 pub use layer::{Tollgate, TollgateLayer};

@@ -48,6 +48,9 @@ struct Answer<'a> {
     /// What a limit that only reports says: `allowed`, `denied` or `never_fits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     shadow: Option<&'a str>,
+    /// The wait that a limit which only reports, and says `denied`, would ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shadow_retry_after_ms: Option<u64>,
     /// What an operator has set that it was decided by: `ban` or `override`.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<&'a str>,
@@ -55,8 +58,9 @@ struct Answer<'a> {
 
 /// Decides what `body` asks for: an object for one limit, an array for one all-or-nothing decision on several limits and
 /// keys, answered in the same order. Each answer's `allowed` is that of the whole decision; the limits in the way are those
-/// with `retry_after_ms` above 0 or `never_fits`. What is left is `null` where a limit was not asked, since another was
-/// known to deny, or where the store gave no answer.
+/// with `retry_after_ms` above 0, or with `never_fits`, where it is `null`. What a limit that only reports says is in its
+/// `shadow`, and the wait that it would ask for in `shadow_retry_after_ms`. What is left is `null` where a limit was not
+/// asked, since another was known to deny, or where the store gave no answer.
 pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]) -> Reply {
     let (requests, is_array) = match parse(body) {
         Ok(parsed) => parsed,
@@ -81,17 +85,26 @@ fn parse(body: &[u8]) -> Result<(Vec<Request>, bool), String> {
         if is_array { serde_json::from_slice(body) } else { serde_json::from_slice(body).map(|one| vec![one]) };
     let shape = r#"write {"limit":"orders","key":{"user":"alice"},"plan":"free","cost":1}"#;
     let requests: Vec<Object> = parsed.map_err(|e| match e.classify() {
-        // serde's word for a value of the wrong type quotes the value, which may be personal; this text is logged.
-        serde_json::error::Category::Data if e.to_string().starts_with("invalid") => {
-            format!("a value at line {} column {} has the wrong type; {shape}", e.line(), e.column())
-        }
-        serde_json::error::Category::Data => format!("{e}; {shape}"),
+        serde_json::error::Category::Data => format!("{}; {shape}", unquoted(&e)),
         _ => format!("the body is not JSON: {e}"),
     })?;
     if requests.is_empty() {
         return Err("the array is empty; name at least one limit".to_owned());
     }
     Ok((requests.into_iter().map(|Object(request)| request).collect(), is_array))
+}
+
+/// What serde says of JSON of another shape, without the value of the wrong type or the unknown name that it quotes: either
+/// may be personal, and this text is logged.
+fn unquoted(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    if text.starts_with("invalid") {
+        return format!("a value at line {} column {} has the wrong type", error.line(), error.column());
+    }
+    match text.rsplit_once(", expected ") {
+        Some((unknown, known)) if unknown.starts_with("unknown field") => format!("unknown field, expected {known}"),
+        _ => text,
+    }
 }
 
 /// A request as an object; serde would take its fields from an array, too.
@@ -175,7 +188,10 @@ fn answer(limit: &str, keys: &[Key], decision: &Decision) -> Value {
 }
 
 fn known(limit: &LimitDecision, allowed: bool) -> Answer<'_> {
-    let never_fits = limit.outcome == Outcome::NeverFits;
+    let is_in_the_way = limit.is_in_the_way();
+    let never_fits = is_in_the_way && limit.outcome == Outcome::NeverFits;
+    let reports = limit.mode == Mode::Shadow;
+    let wait = limit.retry_after.map(millis_rounded_up);
     let said = match limit.outcome {
         Outcome::Denied => "denied",
         Outcome::NeverFits => "never_fits",
@@ -185,12 +201,13 @@ fn known(limit: &LimitDecision, allowed: bool) -> Answer<'_> {
         // Of the decision, not of this limit: whoever reads one answer of an array must not take a refusal for a permission.
         allowed,
         limit: limit.limit.as_str(),
-        never_fits: never_fits && limit.is_in_the_way(),
+        never_fits,
         remaining: Some(limit.remaining),
-        retry_after_ms: (!never_fits).then(|| millis_rounded_up(limit.retry_after.unwrap_or_default())),
+        retry_after_ms: (!never_fits).then_some(wait.filter(|_| is_in_the_way).unwrap_or(0)),
         reset_ms: Some(millis_rounded_up(limit.reset_after)),
         source: limit.source.as_str(),
-        shadow: (limit.mode == Mode::Shadow).then_some(said),
+        shadow: reports.then_some(said),
+        shadow_retry_after_ms: wait.filter(|_| reports),
         held: limit.held.map(tollgate_core::Held::as_str),
     }
 }
@@ -206,6 +223,7 @@ fn unknown(limit: &Unasked, allowed: bool) -> Answer<'_> {
         reset_ms: None,
         source: limit.source.as_str(),
         shadow: None,
+        shadow_retry_after_ms: None,
         held: None,
     }
 }

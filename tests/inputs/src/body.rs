@@ -1,6 +1,7 @@
 //! Fields of JSON and forms: a field has a value only if whoever reads the body finds the same one.
 //!
-//! Lines: choices (the media type), then the body. The field is `username`.
+//! Lines: choices (the media type, whether its line is doubled), then the body. The field is `username`, the boundary of
+//! multipart `b`.
 
 use crate::app::{counted_by, counting};
 use crate::input::Input;
@@ -13,8 +14,17 @@ use std::sync::LazyLock;
 use tollgate::LivePolicy;
 
 const FIELD: &str = "username";
-const TYPES: [&str; 4] =
-    ["", "application/json", "application/x-www-form-urlencoded", "application/json; charset=utf-8"];
+const TYPES: [&str; 8] = [
+    "",
+    "application/json",
+    "application/x-www-form-urlencoded",
+    "application/json; charset=utf-8",
+    MULTIPART,
+    "text/plain",
+    "application/xml",
+    "application/json, multipart/form-data; boundary=b",
+];
+const MULTIPART: &str = "multipart/form-data; boundary=b";
 /// Longest value that a key can carry.
 const LONGEST: usize = 2048 - FIELD.len();
 
@@ -28,20 +38,30 @@ static POLICY: LazyLock<LivePolicy> = LazyLock::new(|| counting("account = { bod
 pub fn check(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let media = TYPES[input.choice(TYPES.len())];
+    let is_doubled = input.choice(2) == 1;
     let body = input.rest();
     let mut request = Request::post("/counted");
     if !media.is_empty() {
         request = request.header(header::CONTENT_TYPE, media);
     }
+    if is_doubled {
+        request = request.header(header::CONTENT_TYPE, MULTIPART);
+    }
     let parts = request.body(()).expect("a request").into_parts().0;
     let counted = counted_by(&POLICY, parts, Body::Binary(body.to_vec()));
-    let readings = readings(body);
+    let mut readings = readings(body);
+    if media.contains("multipart") || is_doubled {
+        // Whose handler reads parts reads nothing else.
+        readings = vec![("multipart", multipart(body).unwrap_or_else(|| "nothing".to_owned()))];
+    }
+    // Nobody knows what handlers read of it.
+    let is_foreign = is_doubled || ["application/xml", TYPES[7], MULTIPART].contains(&media);
     if let Some(counted) = counted {
         for (reader, served) in &readings {
             assert_eq!(served, &counted, "{reader} reads {:?}", String::from_utf8_lossy(body));
         }
         assert!(!readings.is_empty(), "nobody else finds {counted:?} in {:?}", String::from_utf8_lossy(body));
-    } else if let Some(value) = plain(body) {
+    } else if let Some(value) = plain(body).filter(|_| !is_foreign) {
         panic!("{value:?} was not found in {:?}", String::from_utf8_lossy(body));
     }
 }
@@ -69,12 +89,39 @@ fn readings(body: &[u8]) -> Vec<(&'static str, String)> {
             add(reader, fields.named(exact).last());
         }
     }
+    // Handlers of batches take an array's objects one by one.
+    if let Some(Ok(batch)) = serde_json::Deserializer::from_slice(text).into_iter::<Vec<Fields>>().next() {
+        add("the first of an array", batch.first().and_then(|fields| fields.named(exact).last()));
+    }
     let form =
         Fields(form_urlencoded::parse(body).map(|(name, value)| (name.into(), value.into_owned().into())).collect());
     add("the first of a form", form.named(exact).next());
     add("the last of a form", form.named(exact).last());
     add("the last of a form in any case", form.named(any_case).last());
+    add("PHP's last of a form", form.named(php).last());
+    // Rack's up to version 2: either separator, with blanks behind it.
+    let rack: Vec<_> = body
+        .split(|byte| b"&;".contains(byte))
+        .flat_map(|pair| form_urlencoded::parse(pair.trim_ascii_start()).next())
+        .map(|(name, value)| (name.into(), value.into_owned().into()))
+        .collect();
+    add("Rack's last of a form", Fields(rack).named(exact).last());
     found
+}
+
+/// The first part of that name, as RFC 7578 has it: a preamble, then parts between lines of the boundary.
+fn multipart(body: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(body);
+    let parts = text.split("--b").skip(1);
+    parts.filter_map(|part| part.strip_prefix("\r\n")?.split_once("\r\n\r\n")).find_map(|(head, value)| {
+        let value = value.strip_suffix("\r\n").unwrap_or(value);
+        head.contains("name=\"username\"").then(|| value.to_owned())
+    })
+}
+
+/// PHP makes a variable's name of a field's: without blanks in front, up to a zero or a bracket.
+fn php(name: &str) -> bool {
+    name.trim_start_matches(' ').split(['\0', '[']).next() == Some(FIELD)
 }
 
 /// The value in a body that everybody reads in the same way: an object with the field once, as text.

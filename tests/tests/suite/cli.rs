@@ -144,6 +144,156 @@ fn explain_resolves_a_request_as_the_layer_does_and_names_every_limit_and_dimens
     );
 }
 
+/// What the layer's tests say of each topology, asked of the command.
+const TOPOLOGIES: &str = "version = 1
+    [identity]
+    client_ip = { trusted_hops = 1 }
+    account   = { body = 'username', fold = 'email' }
+    region    = 'query.region'
+    [plans]
+    names = ['free', 'pro']
+    [limits.address]
+    key      = ['client_ip']
+    rate     = '9/h'
+    own_item = true
+    [limits.account]
+    key  = ['account']
+    rate = '9/h'
+    [limits.user]
+    key  = ['user', 'region']
+    rate = '9/h'
+    [[routes]]
+    match  = 'GET /search'
+    charge = ['address']
+    [[routes]]
+    match  = 'POST /login'
+    charge = ['account', 'address']
+    [[routes]]
+    match  = 'GET /items/{id}'
+    charge = ['user', 'address']
+    atomic = true
+    [[exempt]]
+    match = 'GET /healthz'
+    why   = 'a rate-limited health check lies'
+    ";
+
+fn explains(policy: &tempfile::NamedTempFile, args: &[&str]) -> Output {
+    run(&[&["explain", "--policy", path(policy)][..], args].concat())
+}
+
+#[test]
+fn explain_finds_the_address_as_the_layer_does_behind_each_gateway() {
+    let policy = file(TOPOLOGIES);
+    let key = |gateway: &[&str], forwarded: &str| {
+        let request = ["--method", "GET", "--path", "/search", "--header", forwarded, "--source-ip", "130.176.1.1"];
+        let seen = json(&explains(&policy, &[&request[..], gateway, &["--json"]].concat()));
+        seen["charges"][0]["key"].as_str().map(str::to_owned)
+    };
+    let client = Some("client_ip:203.0.113.9".to_owned());
+    for gateway in ["rest", "http", "alb", "none"] {
+        assert_eq!(key(&["--gateway", gateway], "X-Forwarded-For: 6.6.6.6, 203.0.113.9"), client, "{gateway}");
+    }
+    assert_eq!(key(&[], "X-Forwarded-For: 6.6.6.6, 203.0.113.9"), client, "an HTTP API, if nothing is said");
+    // Of that list Lambda leaves what the sender wrote, and AWS's gateways write no other.
+    assert_eq!(key(&["--gateway", "url"], "X-Forwarded-For: 6.6.6.6, 203.0.113.9"), None);
+    assert_eq!(key(&["--gateway", "none"], "Forwarded: for=203.0.113.9"), client);
+    assert_eq!(key(&["--gateway", "rest"], "Forwarded: for=203.0.113.9"), None);
+}
+
+#[test]
+fn explain_reads_the_event_that_a_function_got() {
+    let policy = file(TOPOLOGIES);
+    let event = serde_json::json!({
+        "resource": "/items/{id}", "path": "/items/7", "httpMethod": "GET",
+        "multiValueHeaders": { "X-Forwarded-For": ["203.0.113.9, 130.176.1.1"] },
+        "multiValueQueryStringParameters": { "region": ["eu"] },
+        "requestContext": { "accountId": "1", "stage": "prod", "httpMethod": "GET", "path": "/prod/items/7",
+            "requestId": "r", "apiId": "a", "authorizer": { "claims": { "sub": "alice", "plan": "gold" } },
+            "identity": { "sourceIp": "130.176.1.1" } }
+    });
+    let event = file(&event.to_string());
+    let seen = json(&explains(&policy, &["--event", path(&event), "--json"]));
+    assert_eq!(
+        (&seen["method"], &seen["path"], &seen["pattern"]),
+        (&"GET".into(), &"/items/7".into(), &"GET /items/{id}".into())
+    );
+    let keys: Vec<_> =
+        seen["charges"].as_array().unwrap().iter().map(|charge| charge["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["region:eu,user:alice", "client_ip:203.0.113.9"]);
+    for wrong in ["{", "{}", "{\"httpMethod\":\"GET\",\"path\":\"\\u0000\"}"] {
+        let wrong = file(wrong);
+        one_line(&explains(&policy, &["--event", path(&wrong)]), 1, path(&wrong));
+    }
+    one_line(&explains(&policy, &["--event", "/no/such.json"]), 1, "/no/such.json");
+    let both = explains(&policy, &["--event", path(&event), "--path", "/x"]);
+    assert!(both.status.code() == Some(1) && stderr(&both).contains("cannot be used with"), "{}", stderr(&both));
+}
+
+#[test]
+fn explain_tells_unknown_plans_transactions_and_items_of_ones_own() {
+    let policy = file(TOPOLOGIES);
+    let request = ["--method", "GET", "--path", "/items/7?region=eu", "--source-ip", "192.0.2.1", "--claim"];
+    let of = |claim: &str, more: &[&str]| explains(&policy, &[&request[..], &[claim], more].concat());
+    let seen = json(&of("plan=gold", &["--json"]));
+    assert_eq!((&seen["plan"], &seen["names_unknown_plan"]), (&"free".into(), &true.into()));
+    let charge = |i: usize| (&seen["charges"][i]["own_item"], &seen["charges"][i]["atomic"]);
+    assert_eq!((charge(0), charge(1)), ((&false.into(), &true.into()), (&true.into(), &true.into())));
+    assert_eq!(json(&of("plan=pro", &["--json"]))["names_unknown_plan"], serde_json::Value::Null);
+    let text = stdout(&of("plan=gold", &[]));
+    for says in ["plan free, since the policy has no plan as the caller names", "an item of its own, atomic"] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+    let search = stdout(&explains(&policy, &["--method", "GET", "--path", "/search"]));
+    assert!(search.contains("an item of its own, open") && !search.contains("since the policy"), "{search}");
+}
+
+#[test]
+fn explain_treats_preflights_and_head_as_the_layer_does() {
+    let policy = file(TOPOLOGIES);
+    for (method, target, matched) in [
+        ("OPTIONS", "/search", "preflight"),
+        ("OPTIONS", "/healthz", "preflight"),
+        ("HEAD", "/search", "route"),
+        ("HEAD", "/healthz", "exempt"),
+        ("GET", "/healthz", "exempt"),
+        ("GET", "/nowhere", "unmatched"),
+    ] {
+        let seen = json(&explains(&policy, &["--method", method, "--path", target, "--json"]));
+        assert_eq!(seen["matched"], matched, "{method} {target}");
+    }
+    assert!(stdout(&explains(&policy, &["--method", "OPTIONS", "--path", "/search"])).contains("preflight"));
+    for target in ["search", "", "https://x.org/search", "*"] {
+        one_line(&explains(&policy, &["--method", "GET", "--path", target]), 1, "must begin with `/`");
+    }
+    let claim = ["--method", "GET", "--path", "/search", "--claim", "sub=a", "--gateway"];
+    for gateway in ["url", "alb"] {
+        one_line(&explains(&policy, &[&claim[..], &[gateway]].concat()), 1, "no claims");
+    }
+}
+
+#[test]
+fn explain_takes_values_that_begin_with_a_hyphen() {
+    let policy = file(TOPOLOGIES);
+    let login = ["--method", "POST", "--path", "/login"];
+    let takes = |args: &[&str]| explains(&policy, &[&login[..], args].concat());
+    for args in
+        [["--body", "--b\r\n"], ["--header", "-x: 1"], ["--claim", "-x=1"], ["--user", "-"], ["--api-key", "-k"]]
+    {
+        let output = takes(&args);
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn explain_speaks_of_key_secrets_only_where_a_personal_value_is_in_a_key() {
+    let policy = file(TOPOLOGIES);
+    let note = |args: &[&str]| stderr(&explains(&policy, args)).contains("TOLLGATE_KEY_SECRETS");
+    assert!(!note(&["--method", "GET", "--path", "/search"]));
+    assert!(!note(&["--method", "OPTIONS", "--path", "/login"]));
+    assert!(!note(&["--method", "POST", "--path", "/login"]), "it has no value");
+    assert!(note(&["--method", "POST", "--path", "/login", "--body", "username=a@x.org"]));
+}
+
 #[test]
 fn explain_names_route_limits_keys_and_figures() {
     let sample = repository("infra/tollgate.toml");

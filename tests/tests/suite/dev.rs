@@ -315,6 +315,64 @@ fn an_array_is_one_all_or_nothing_decision() {
     assert_eq!((&answers[1]["allowed"], &answers[1]["retry_after_ms"]), (&false.into(), &2000.into()));
 }
 
+const SHADOWS: &str = "version = 1
+[limits.orders]
+key = ['user']
+rate = '50/h'
+[limits.trial]
+key = ['user']
+rate = '1/h'
+mode = 'shadow'
+[limits.tight]
+key = ['user']
+rate = '2/h'
+";
+
+/// The contract: what is in the way is what has a wait above 0, or never fits.
+#[test]
+fn a_limit_that_only_reports_is_never_in_the_way_and_tells_its_wait_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    std::fs::write(&policy, SHADOWS).unwrap();
+    let dev = Dev::start(&["--clock", "manual", "--policy", policy.to_str().unwrap()]);
+    let ask = |limit: &str, cost: u64| json!({ "limit": limit, "key": { "user": "alice" }, "cost": cost });
+    let decide = |cost: u64| dev.decide(&json!([ask("orders", 1), ask("trial", cost), ask("tight", 1)])).1;
+    let part = |answer: &Value| {
+        let of = |name: &str| answer[name].clone();
+        json!([of("allowed"), of("retry_after_ms"), of("never_fits"), of("shadow"), of("shadow_retry_after_ms")])
+    };
+    let told = |answers: &Value| answers.as_array().unwrap().iter().map(part).collect::<Vec<_>>();
+    let (free, null) = (json!([true, 0, null, null, null]), Value::Null);
+    assert_eq!(told(&decide(1)), [free.clone(), json!([true, 0, null, "allowed", null]), free.clone()]);
+    assert_eq!(told(&decide(1)), [free.clone(), json!([true, 0, null, "denied", 3_600_000]), free.clone()]);
+    let denied = told(&decide(1));
+    let tight = json!([false, 1_800_000, null, null, null]);
+    assert_eq!((&denied[0][1], &denied[1][1], &denied[2]), (&0.into(), &0.into(), &tight), "{denied:?}");
+    dev.advance_ms(3_600_000);
+    assert_eq!(told(&decide(2)), [free.clone(), json!([true, 0, null, "never_fits", null]), free]);
+    let alone = dev.decide(&ask("trial", 2)).1;
+    assert_eq!((&alone["allowed"], &alone["retry_after_ms"], &alone["never_fits"]), (&true.into(), &0.into(), &null));
+}
+
+/// It goes to logs as well, and a client that mixes names and values up sends an address there.
+#[test]
+fn a_name_that_the_decisions_do_not_know_is_not_repeated() {
+    let dev = Dev::start(&[]);
+    for body in [
+        r#"{"limit":"orders","key":{"user":"a"},"eve@example.org":1}"#,
+        r#"{"eve@example.org, expected one of `x`":1}"#,
+        r#"[{"limit":"orders","key":{"user":"a"}},{"eve@example.org":1}]"#,
+        r#"{"limit":"orders","key":"eve@example.org"}"#,
+    ] {
+        let (status, _, answer) = dev.ask("POST", "/v1/decisions", body);
+        let message = answer["message"].as_str().unwrap();
+        assert!(status == 400 && !message.contains("eve") && message.contains("at line 1 column"), "{body}: {message}");
+    }
+    let (_, answer) = dev.decide(&json!({ "limit": "orders", "key": {}, "costs": 1 }));
+    let message = answer["message"].as_str().unwrap();
+    assert!(message.contains("unknown field, expected one of `limit`, `key`, `plan`, `cost` at line"), "{message}");
+}
+
 #[test]
 fn bad_input_is_400_and_says_what_to_write() {
     let dev = Dev::start(&["--clock", "manual"]);

@@ -28,6 +28,9 @@ own_item = true
 [limits.orders]
 key = ['user']
 rate = '50/h'
+[[routes]]
+match = 'POST /orders'
+charge = ['mails', 'logins', 'orders']
 ";
 
 /// A table whose server hashes under the old secret.

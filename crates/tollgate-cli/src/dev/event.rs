@@ -15,7 +15,8 @@ use tollgate::Timestamp;
 
 const PRINCIPAL: &str = "x-dev-principal";
 const SOURCE_IP: &str = "x-dev-source-ip";
-const FORWARDED_FOR: &str = "x-forwarded-for";
+/// The header that gateways append to.
+pub(crate) const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// Who vouches for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +77,7 @@ pub(super) fn event(
         "routeKey": "$default",
         "rawPath": parts.uri.path(),
         "rawQueryString": parts.uri.query().unwrap_or_default(),
-        "headers": headers(&parts.headers, &source_ip),
+        "headers": joined(&parts.headers, Some(&source_ip)),
         "requestContext": context,
         "body": body,
         "isBase64Encoded": is_base64,
@@ -87,17 +88,19 @@ pub(super) fn event(
     Ok(event)
 }
 
-/// Several lines of one header are joined by commas, and the sender's address appended to the forwarding header, as the
-/// gateway does; our own headers are left out.
-fn headers(headers: &HeaderMap, source_ip: &str) -> Map<String, Value> {
+/// Several lines of one header are joined by commas, and the address that the gateway saw appended to the forwarding
+/// header, as the gateway does; our own headers are left out.
+pub(crate) fn joined(headers: &HeaderMap, source_ip: Option<&str>) -> Map<String, Value> {
     let mut joined = Map::new();
     for name in headers.keys().filter(|name| *name != PRINCIPAL && *name != SOURCE_IP) {
         let lines = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         joined.insert(name.as_str().to_owned(), lines.collect::<Vec<_>>().join(",").into());
     }
-    let sent = joined.get(FORWARDED_FOR).and_then(Value::as_str);
-    let appended = sent.map_or_else(|| source_ip.to_owned(), |sent| format!("{sent}, {source_ip}"));
-    joined.insert(FORWARDED_FOR.to_owned(), appended.into());
+    if let Some(source_ip) = source_ip {
+        let sent = joined.get(FORWARDED_FOR).and_then(Value::as_str);
+        let appended = sent.map_or_else(|| source_ip.to_owned(), |sent| format!("{sent}, {source_ip}"));
+        joined.insert(FORWARDED_FOR.to_owned(), appended.into());
+    }
     joined
 }
 

@@ -3,7 +3,7 @@
 //! Each request becomes an API Gateway event (format 2.0) for the handlers that are deployed. Invariant: decisions run
 //! through the same handlers, limiter, store and SDK as in production; only where time and the table come from differs.
 
-mod event;
+pub(crate) mod event;
 mod gateway;
 mod routes;
 

@@ -71,11 +71,13 @@ async fn numbers_and_booleans_are_values_and_one_number_has_one_spelling() {
     {
         assert_eq!(counted(Some(JSON), format!("{{\"username\":{value}}}")).await, text, "{value}");
     }
-    assert_eq!(
-        counted(Some(JSON), r#"{"username":9007199254740993}"#).await,
-        counted(Some(JSON), r#"{"username":9007199254740992}"#).await,
-        "the same to JavaScript"
-    );
+    for value in
+        ["9007199254740992", "9007199254740993", "-9007199254740993", "1e300", "123456789012345678901234567890"]
+    {
+        let counted = counted(Some(JSON), format!("{{\"username\":{value}}}")).await;
+        assert_eq!(counted, "missing", "{value} is another number to JavaScript than to Python");
+    }
+    assert_eq!(counted(Some(JSON), r#"{"username":9007199254740991}"#).await, "9007199254740991");
     for value in ["null", "[]", "[\"a\"]", "{\"a\":1}", "\"\""] {
         assert_eq!(counted(Some(JSON), format!("{{\"username\":{value}}}")).await, "missing", "{value}");
     }
@@ -102,6 +104,17 @@ async fn a_field_that_could_be_read_in_two_ways_has_no_value() {
         r#"{"username":"bogus","x":"&username=victim&y="}"#,
         "username=bogus&username=victim",
         "username=bogus&USERNAME=victim",
+        // By PHP, and by Rack up to 2, and everybody else.
+        "username=bogus& username=victim",
+        "username=bogus&%20username=victim",
+        "username=bogus&username%00=victim",
+        "username=bogus&username[]=victim",
+        "x=1;username=victim&username=bogus",
+        "username=bogus;username=victim",
+        r#"[{"username":"victim"}]&username=bogus"#,
+        "<a>&username=bogus&</a>",
+        "\u{feff}username=victim&username=bogus",
+        "\u{feff}{\"username\":\"victim\"}&username=bogus",
         r#"{"username":"victim","x":"&username=bogus&y="}"#,
     ] {
         for content_type in [Some(JSON), Some(FORM), None] {
@@ -110,6 +123,71 @@ async fn a_field_that_could_be_read_in_two_ways_has_no_value() {
     }
     assert_eq!(counted(Some(JSON), r#"{"username":"a","username":"a"}"#).await, "a");
     assert_eq!(counted(Some(FORM), "username=a&username=a").await, "a");
+}
+
+const MULTIPART: &str = "multipart/form-data; boundary=b";
+
+fn multipart(fields: &[(&str, &str)]) -> String {
+    let part = |(name, value): &(&str, &str)| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    fields.iter().map(part).collect::<String>() + "--b--\r\n"
+}
+
+/// Whoever reads the parts reads other fields than their text spells as a form.
+#[tokio::test]
+async fn a_body_of_another_media_type_has_no_fields_that_its_text_spells() {
+    let disguised = multipart(&[("username", "victim"), ("x", "1&username=bogus&")]);
+    for content_type in [Some(MULTIPART), Some("Multipart/Form-Data;boundary=\"b\""), Some(FORM), Some(JSON), None] {
+        for front in ["", "\r\n", "username=bogus&x=\r\n", "\u{feff}"] {
+            assert_eq!(counted(content_type, format!("{front}{disguised}")).await, "missing", "{content_type:?}");
+        }
+    }
+    for content_type in ["application/xml", "application/octet-stream", "text/html", "application/yaml", "json", "*/*"]
+    {
+        for body in ["username=bogus", r#"{"username":"bogus"}"#, "<a b='&username=bogus&'/>"] {
+            assert_eq!(counted(Some(content_type), body).await, "missing", "{content_type}: {body}");
+        }
+    }
+    // A browser's form of that type is `username=a+b` for the user `a+b`.
+    assert_eq!(counted(Some("text/plain"), "username=a+b").await, "missing");
+    assert_eq!(counted(Some("text/plain"), r#"{"x":"&username=bogus&"}"#).await, "missing");
+    assert_eq!(counted(Some("text/plain; charset=UTF-8"), r#"{"username":"a"}"#).await, "a", "as beacons are sent");
+    for content_type in ["", " Application/JSON ", "text/json", "application/problem+json;", "application/json; q=1"] {
+        assert_eq!(counted(Some(content_type), r#"{"username":"a"}"#).await, "a", "{content_type:?}");
+    }
+}
+
+/// Handlers differ in which line they take, and gateways join them.
+#[tokio::test]
+async fn headers_that_can_be_read_in_two_ways_leave_a_body_without_fields() {
+    let doubled: [(&str, &[&[u8]]); 11] = [
+        ("content-type", &[b"application/json", b"multipart/form-data; boundary=b"]),
+        ("content-type", &[b"application/json", b"application/json"]),
+        ("content-type", &[b"application/json, multipart/form-data; boundary=b"]),
+        ("content-type", &[b"application/json; a=b, multipart/form-data; boundary=b"]),
+        ("content-type", &[b"application/json; charset=utf-8; charset=utf-16"]),
+        ("content-type", &[b"application/json; charset=\xe9"]),
+        ("content-type", &[b"\xff"]),
+        ("content-encoding", &[b"identity", b"gzip"]),
+        ("content-encoding", &[b"identity, gzip"]),
+        ("content-encoding", &[b"\xff"]),
+        ("content-encoding", &[b"", b"gzip"]),
+    ];
+    for (name, lines) in doubled {
+        let app = App::new(POLICY);
+        let mut sent = post("/login", None, r#"{"username":"a"}"#);
+        for line in lines {
+            sent.headers_mut().append(name, http::HeaderValue::from_bytes(line).expect("a value"));
+        }
+        assert_eq!(app.send(sent).await.status, 201);
+        assert_eq!(app.store.keys(), ["?account:missing"], "{name}: {lines:?}");
+    }
+    let app = App::new(POLICY);
+    let mut plain = post("/login", Some(JSON), r#"{"username":"a"}"#);
+    plain.headers_mut().insert("content-encoding", "identity".parse().expect("a value"));
+    app.send(plain).await;
+    assert_eq!(app.store.keys(), ["account:a"]);
 }
 
 #[tokio::test]

@@ -112,6 +112,24 @@ pub(crate) fn v2(authorizer: Value, stage: &str, source: &str) -> Value {
 }
 
 #[tokio::test]
+async fn a_number_of_a_claim_has_the_spelling_that_it_has_in_a_body() {
+    let numbers = [
+        (json!(7), "7"),
+        (json!(7.0), "7"),
+        (json!(-0.0), "0"),
+        (json!(1.5), "1.5"),
+        // Whoever vouches for it does not round it.
+        (json!(9_007_199_254_740_993_u64), "9007199254740993"),
+        (json!(u64::MAX), "18446744073709551615"),
+        (json!(true), "true"),
+    ];
+    for (number, text) in numbers {
+        let event = v2(json!({ "lambda": { "id": number } }), "$default", "192.0.2.1");
+        assert_eq!(charged("user = \"claims.id\"", "user", &event).await, format!("user:{text}"));
+    }
+}
+
+#[tokio::test]
 async fn claims_come_from_whatever_authorizer_the_gateway_has() {
     let user = "user = \"claims.sub\"";
     let cognito = json!({ "claims": { "sub": "alice", "custom:tenant": "acme" } });

@@ -2,8 +2,7 @@
 
 use super::limits::LimitEntry;
 use super::routes::Matched;
-use crate::identity::{Identity, Source};
-use crate::limit::{KeyPart, Limit};
+use crate::limit::Limit;
 use crate::report::{Report, Span};
 use crate::route::{Exemption, Route};
 use crate::suggest;
@@ -35,13 +34,7 @@ pub(super) fn reachable(report: &mut Report<'_>, routes: &[Matched<Route>], exem
 }
 
 /// Warns about limits that nothing charges, keys that are too hot for an item, and items that are too large for a unit.
-pub(super) fn advise(
-    report: &mut Report<'_>,
-    identity: &Identity,
-    limits: &[LimitEntry],
-    routes: &[Matched<Route>],
-    revision: u64,
-) {
+pub(super) fn advise(report: &mut Report<'_>, limits: &[LimitEntry], routes: &[Matched<Route>], revision: u64) {
     for entry in limits {
         let charged = |route: &Matched<Route>| {
             let charges = route.value.charges.iter();
@@ -53,26 +46,10 @@ pub(super) fn advise(
             report.warning(&entry.at, message, "add it to the `charge` of a route, or remove it");
         }
         if let Some(limit) = &entry.limit {
-            warn_if_chosen(report, &entry.at, identity, limit);
             warn_if_hot(report, &entry.at, limit, least_cost.unwrap_or(1));
         }
     }
     warn_if_large(report, limits, revision);
-}
-
-/// Warns about a limit that is counted by a header: its sender has a fresh bucket for each value.
-fn warn_if_chosen(report: &mut Report<'_>, at: &Span, identity: &Identity, limit: &Limit) {
-    for dimension in limit.key.iter().flat_map(KeyPart::alternatives) {
-        let Some(Source::Header(header)) = identity.source(dimension) else { continue };
-        let message = format!(
-            "limit `{}` is counted by `{dimension}`, the header {header}, which callers choose: another value is a fresh \
-             bucket",
-            limit.name
-        );
-        let help = "count by a claim, the API key or client_ip; it is fine if a proxy overwrites the header and nobody \
-                    reaches the gateway past it";
-        report.warning(at, message, help);
-    }
 }
 
 fn warn_if_hot(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {

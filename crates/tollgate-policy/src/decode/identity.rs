@@ -1,13 +1,14 @@
 //! `[identity]`: where each dimension comes from, and which spellings of it are one.
 
+use super::chosen;
 use super::fields::{self, Fields, Node};
 use super::keys;
 use crate::canonical::{Fold, Region};
 use crate::identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust};
 use crate::rate::Problem;
-use crate::report::Report;
+use crate::report::{Report, Span};
 use crate::suggest;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most proxies in front of the gateway that can be trusted by number.
 const MAX_TRUSTED_HOPS: u64 = 16;
@@ -30,9 +31,15 @@ const KINDS: [(&str, Kind); 5] = [
 pub(super) struct Declared {
     pub(super) identity: Identity,
     broken: BTreeSet<String>,
+    spans: BTreeMap<String, Span>,
 }
 
 impl Declared {
+    /// Where the file declares a dimension; its start for one that it does not.
+    pub(super) fn at(&self, dimension: &str) -> Span {
+        self.spans.get(dimension).cloned().unwrap_or_default()
+    }
+
     /// All dimensions that a key may use.
     pub(super) fn names(&self) -> BTreeSet<&str> {
         self.identity.dimensions().map(|(name, _)| name).chain(self.broken.iter().map(String::as_str)).collect()
@@ -40,12 +47,13 @@ impl Declared {
 }
 
 pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Declared {
-    let mut declared = Declared { identity: Identity::default(), broken: BTreeSet::new() };
+    let mut declared = Declared { identity: Identity::default(), broken: BTreeSet::new(), spans: BTreeMap::new() };
     let Some(table) = node.and_then(|node| fields::table(report, node, "[identity]", "user = \"claims.sub\"")) else {
         return declared;
     };
     for (key, node) in fields::entries(table) {
         let dimension: &str = key.get_ref();
+        declared.spans.insert(dimension.to_owned(), node.span());
         let valid = fields::name(report, &key.span(), "dimension", dimension);
         let decoded = if dimension == "client_ip" {
             client_ip(report, node).map(|rule| Source::ClientIp(rule).into())
@@ -168,7 +176,10 @@ fn client_ip(report: &mut Report<'_>, node: Node<'_>) -> Option<ClientIp> {
     fields::table(report, node, "`client_ip`", example)?;
     let fields = Fields::open(report, node, "`client_ip`", &keys::CLIENT_IP)?;
     let ipv6_prefix = match fields.get("ipv6_prefix") {
-        Some(node) => fields::integer(report, node, "ipv6_prefix", 1..=128, "64").and_then(|n| u8::try_from(n).ok()),
+        Some(node) => {
+            let prefix = fields::integer(report, node, "ipv6_prefix", 1..=128, "64").and_then(|n| u8::try_from(n).ok());
+            prefix.inspect(|prefix| chosen::warn_of_prefix(report, &node.span(), *prefix))
+        }
         None => Some(ClientIp::DEFAULT_IPV6_PREFIX),
     };
     let trust = match (fields.get("trusted_hops"), fields.get("trusted_proxies")) {

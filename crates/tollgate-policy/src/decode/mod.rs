@@ -2,6 +2,7 @@
 //! still read, and a name whose own declaration is wrong still counts as declared, so that one mistake is one finding.
 
 mod check;
+mod chosen;
 mod fields;
 mod http;
 mod identity;
@@ -37,7 +38,8 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
     check::reachable(report, &routes, &exemptions);
-    check::advise(report, &identity.identity, &limits, &routes, revision.unwrap_or(1));
+    check::advise(report, &limits, &routes, revision.unwrap_or(1));
+    chosen::advise(report, &identity, &plans, &limits, &routes);
 
     let limits = limits.into_iter().map(|entry| entry.limit).collect::<Option<Vec<_>>>()?;
     let routes = routes.into_iter().map(|entry| entry.value).collect();

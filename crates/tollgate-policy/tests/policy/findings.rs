@@ -158,6 +158,81 @@ fn a_key_that_its_sender_chooses_is_a_warning() {
     }
 }
 
+/// A sender who is counted by nothing but what he writes has as many buckets as he likes.
+#[test]
+fn a_limit_on_nothing_but_what_its_sender_writes_is_a_warning_unless_another_limit_holds_him() {
+    let text = |key: &str, charge: &str| {
+        format!(
+            "version = 1\n[identity]\naccount = {{ body = \"username\" }}\nregion = \"query.r\"\norder = \"path.id\"\n\
+             [limits.a]\nkey = [{key}]\nrate = \"5/h\"\n[limits.ip]\nkey = [\"client_ip\"]\nrate = \"9/h\"\n\
+             [limits.trial]\nkey = [\"user\"]\nrate = \"9/h\"\nmode = \"shadow\"\n\
+             [[routes]]\nmatch = \"POST /orders/{{id}}\"\ncharge = [{charge}]\n\
+             [[routes]]\nmatch = \"GET /\"\ncharge = [\"ip\", \"trial\"]\n"
+        )
+    };
+    for key in ["\"account\"", "\"region\"", "\"order\"", "\"account\", \"order\"", "\"user ?? account\""] {
+        for charge in ["\"a\"", "\"a\", \"trial\""] {
+            let found = warnings(&text(key, charge));
+            assert!(
+                found.len() == 1 && found[0].starts_with("6:9: warning: limit `a` is counted by nothing but"),
+                "{found:?}"
+            );
+        }
+        assert!(warnings(&text(key, "\"a\", \"ip\"")).is_empty(), "{key}: the address holds its sender");
+    }
+    for key in ["\"user\"", "\"user\", \"order\"", "\"client_ip\", \"account\""] {
+        assert!(warnings(&text(key, "\"a\"")).is_empty(), "{key}");
+    }
+    let unrouted = "version = 1\nidentity.q = \"query.q\"\n[limits.a]\nkey = [\"q\"]\nrate = \"5/h\"\n";
+    assert_eq!(warnings(unrouted).len(), 1);
+}
+
+#[test]
+fn a_prefix_that_is_not_a_clients_is_a_warning() {
+    let text = |prefix: u8| format!("version = 1\nlimits = {{}}\nidentity.client_ip = {{ ipv6_prefix = {prefix} }}\n");
+    for prefix in [32, 48, 56, 64] {
+        assert!(warnings(&text(prefix)).is_empty(), "{prefix}");
+    }
+    for (prefix, says) in [(65, "over 64"), (128, "over 64"), (31, "under 32"), (1, "under 32")] {
+        let found = warnings(&text(prefix));
+        assert!(found.len() == 1 && found[0].starts_with("3:38: warning: ") && found[0].contains(says), "{found:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_its_sender_picks_is_a_warning() {
+    let text = |plan: &str, plans: &str| format!("version = 1\nlimits = {{}}\nidentity.plan = {plan}\n{plans}");
+    let plans = "plans.names = [\"free\", \"pro\"]\n";
+    for plan in ["\"header.x-plan\"", "\"query.plan\"", "\"path.plan\"", "{ body = \"plan\" }"] {
+        let found = warnings(&text(plan, plans));
+        assert!(found.len() == 1 && found[0].starts_with("3:17: warning: `plan` is the "), "{found:?}");
+        assert!(warnings(&text(plan, "")).is_empty(), "without plans nothing follows from it");
+    }
+    for plan in ["\"claims.tier\"", "\"context.authorizer.plan\"", "\"api_key\""] {
+        assert!(warnings(&text(plan, plans)).is_empty(), "{plan}");
+    }
+}
+
+#[test]
+fn a_file_that_speaks_of_a_proxy_and_trusts_none_is_a_warning() {
+    let text = |trust: &str, header: &str, key: &str| {
+        format!(
+            "version = 1\n[identity]\ncountry = \"header.{header}\"\n{trust}\n[limits.a]\nkey = [\"{key}\"]\nrate = \"5/h\"\n"
+        )
+    };
+    for header in ["CloudFront-Viewer-Country", "x-amz-cf-id", "cf-ipcountry", "X-Real-IP", "x-forwarded-for"] {
+        for trust in ["", "client_ip = { trusted_hops = 0 }"] {
+            let found = warnings(&text(trust, header, "user ?? client_ip"));
+            assert!(found.len() == 1 && found[0].starts_with("3:11: warning: `country` is the header"), "{found:?}");
+        }
+        assert!(warnings(&text("", header, "user")).is_empty(), "no limit is counted by the address");
+        for trust in ["client_ip = { trusted_hops = 1 }", "client_ip = { trusted_proxies = [\"10.0.0.0/8\"] }"] {
+            assert!(warnings(&text(trust, header, "client_ip")).is_empty(), "{trust}");
+        }
+    }
+    assert!(warnings(&text("", "x-tag", "client_ip")).is_empty());
+}
+
 #[test]
 fn a_block_of_proxies_as_large_as_a_provider_is_a_warning() {
     let text = |block: &str| {

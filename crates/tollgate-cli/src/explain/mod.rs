@@ -1,26 +1,27 @@
 //! `tollgate explain`: what a request would be charged, under which keys, and why.
 
+mod request;
+
 use crate::args::ExplainArgs;
 use crate::error::{CliError, Result};
 use crate::secrets::Keys;
 use crate::{open, output, secrets};
-use axum::body::Bytes;
-use axum::http::Request;
-use axum::http::request::Parts;
+use request::{Handed, handed};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tollgate::http::{Explained, Facts};
+use tollgate::http::{Explained, Facts, Matched};
 use tollgate_core::Charges;
 use tollgate_dynamodb::partition_key;
-use tollgate_policy::{Mode, Network, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
+use tollgate_policy::{Error, Mode, Network, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
 struct Explanation {
     method: String,
+    /// As routes are looked up by it: without the gateway's stage, and without the query.
     path: String,
-    /// `route`, `exempt` or `unmatched`.
+    /// `route`, `exempt`, `preflight` or `unmatched`.
     matched: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<String>,
@@ -28,6 +29,9 @@ struct Explanation {
     why: Option<String>,
     revision: u64,
     plan: Option<String>,
+    /// Whether the caller named a plan that the policy does not have, and is counted on the default one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    names_unknown_plan: bool,
     dimensions: Vec<Dimension>,
     charges: Vec<Charge>,
     /// What is odd about the client's address: `unproven_address` or `shared_address`.
@@ -64,6 +68,10 @@ struct Charge {
     mode: &'static str,
     /// `open` or `closed`.
     on_store_failure: &'static str,
+    /// Whether the limit has an item, and a write, of its own.
+    own_item: bool,
+    /// Whether it is charged in one transaction with the route's other keys.
+    atomic: bool,
     /// The items that are written: one, and one more for each secret that is being retired.
     partition_keys: Vec<String>,
     /// The first of them, if the key has all its values.
@@ -72,70 +80,63 @@ struct Charge {
 }
 
 pub(crate) async fn run(args: &ExplainArgs) -> Result<()> {
-    let policy = secrets::attach(open::policy(&args.policy.policy)?, Keys::OfOnesOwn).await?;
-    let explanation = explain(&policy, args)?;
+    let policy = open::policy(&args.policy.policy)?;
+    let handed = handed(args).await?;
+    let given = dimensions(&policy, args)?;
+    // What the command line says of a plan is a mistake if the policy has no such plan; what a request says is not.
+    policy.plans().resolve(args.plan.as_deref()).map_err(input)?;
+    let explanation = match explain(&policy, &handed, &given) {
+        // This request is counted by a personal value, as others may not be.
+        Err(Error::NoSecrets { .. }) => explain(&secrets::attach(policy, Keys::OfOnesOwn).await?, &handed, &given),
+        other => other,
+    };
+    let explanation = explanation.map_err(input)?;
     output::result(args.json, &explanation, || text(&explanation))
 }
 
-fn explain(policy: &Policy, args: &ExplainArgs) -> Result<Explanation> {
+fn explain(
+    policy: &Policy,
+    Handed { parts, body }: &Handed,
+    given: &BTreeMap<String, String>,
+) -> tollgate_policy::Result<Explanation> {
+    let facts = Facts::of(&parts.extensions);
     let mut explanation = Explanation {
-        method: args.method.clone(),
-        path: args.path.clone(),
+        method: parts.method.to_string(),
+        path: facts.path().unwrap_or(parts.uri.path()).to_owned(),
         matched: "unmatched",
         pattern: None,
         why: None,
         revision: policy.revision(),
         plan: None,
+        names_unknown_plan: false,
         dimensions: Vec::new(),
         charges: Vec::new(),
         doubt: None,
     };
-    let request = request(args)?;
-    let given = dimensions(policy, args)?;
-    let body = args.body.as_ref().map(|body| Bytes::from(body.clone()));
-    // What the command line says of a plan is a mistake if the policy has no such plan; what a request says is not.
-    policy.plans().resolve(args.plan.as_deref()).map_err(input)?;
-    if let Some(exemption) = policy.exemption(&args.method, request.uri.path()) {
-        explanation.matched = "exempt";
-        explanation.pattern = Some(exemption.pattern().to_string());
-        explanation.why = Some(exemption.why().to_owned());
-        return Ok(explanation);
-    }
-    let explained = tollgate::http::explain(policy, &request, body, |name| given.get(name).cloned()).map_err(input)?;
-    if let Some(explained) = explained {
-        explanation.matched = "route";
-        explanation.pattern = Some(explained.matched.route.pattern().to_string());
-        explanation.charges = charges(policy, &explained).map_err(input)?;
-        explanation.dimensions =
-            explained.dimensions.iter().filter_map(|(name, value)| dimension(policy, name, value.as_ref())).collect();
-        (explanation.plan, explanation.doubt) = (explained.plan, explained.doubt);
+    match tollgate::http::matched(policy, parts, &facts) {
+        Matched::Preflight => explanation.matched = "preflight",
+        Matched::Exempt(exemption) => {
+            explanation.matched = "exempt";
+            explanation.pattern = Some(exemption.pattern().to_string());
+            explanation.why = Some(exemption.why().to_owned());
+        }
+        Matched::Route(matched) => {
+            let value = |name: &str| given.get(name).cloned();
+            let explained = tollgate::http::explain(policy, &matched, parts, &facts, body.clone(), value)?;
+            explanation.matched = "route";
+            explanation.pattern = Some(matched.route.pattern().to_string());
+            explanation.charges = charges(policy, &explained)?;
+            explanation.dimensions = explained
+                .dimensions
+                .iter()
+                .filter_map(|(name, value)| dimension(policy, name, value.as_ref()))
+                .collect();
+            explanation.names_unknown_plan = explained.names_unknown_plan;
+            (explanation.plan, explanation.doubt) = (explained.plan, explained.doubt);
+        }
+        _ => {}
     }
     Ok(explanation)
-}
-
-/// The request that the command line describes, as a gateway would hand it to the layer.
-fn request(args: &ExplainArgs) -> Result<Parts> {
-    let bad = |what: &str, error: &dyn std::fmt::Display| CliError::Input(format!("{what}: {error}"));
-    let mut request = Request::builder().method(args.method.as_str()).uri(&args.path);
-    for header in &args.headers {
-        let (name, value) =
-            header.split_once(':').ok_or_else(|| bad("--header", &format!("{header:?} is not NAME: VALUE")))?;
-        request = request.header(name.trim(), value.trim());
-    }
-    let mut facts = Facts::default();
-    if let Some(address) = &args.source_ip {
-        facts = facts.with_source_address(address);
-        if facts.source_address().is_none() {
-            return Err(bad("--source-ip", &format!("{address:?} is not an IP address; write 192.0.2.1")));
-        }
-    }
-    let mut claims = serde_json::Map::new();
-    for claim in &args.claims {
-        let (name, value) = pair("--claim", claim, "sub=alice")?;
-        claims.insert(name.to_owned(), value.into());
-    }
-    let request = request.extension(facts.with_claims(claims)).body(()).map_err(|e| bad("the request", &e))?;
-    Ok(request.into_parts().0)
 }
 
 fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Result<Vec<Charge>> {
@@ -161,6 +162,8 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             algorithm: "token-bucket",
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
             on_store_failure: if is_open { "open" } else { "closed" },
+            own_item: limit.has_own_item(),
+            atomic: items.iter().any(|c| c.is_atomic()),
             partition_keys,
         })
     };
@@ -215,16 +218,19 @@ fn dimensions(policy: &Policy, args: &ExplainArgs) -> Result<BTreeMap<String, St
 }
 
 fn text(explanation: &Explanation) -> String {
-    let Explanation { method, path, matched, pattern, why, revision, plan, dimensions, charges, doubt } = explanation;
+    let Explanation { method, path, matched, pattern, why, revision, dimensions, charges, doubt, .. } = explanation;
     let pattern = pattern.as_deref().unwrap_or_default();
     let mut out = String::new();
     let _ = match *matched {
         "exempt" => writeln!(out, "{method} {path} is exempt by `{pattern}`: {}", why.as_deref().unwrap_or_default()),
         "route" => writeln!(out, "{method} {path} is on route `{pattern}` (policy revision {revision})"),
+        "preflight" => writeln!(out, "{method} {path} is a preflight: it passes, and nothing is charged"),
         _ => writeln!(out, "{method} {path} is on no route: nothing is charged"),
     };
-    if let Some(plan) = plan {
-        let _ = writeln!(out, "  plan {plan}");
+    if let Some(plan) = &explanation.plan {
+        let unknown =
+            if explanation.names_unknown_plan { ", since the policy has no plan as the caller names" } else { "" };
+        let _ = writeln!(out, "  plan {plan}{unknown}");
     }
     for Dimension { name, value, from, personal } in dimensions {
         let kept = if *personal { ", kept as a keyed hash" } else { "" };
@@ -244,10 +250,13 @@ fn text(explanation: &Explanation) -> String {
     }
     for charge in charges {
         let Charge { limit, cost, rate, burst, on_store_failure, .. } = charge;
-        let mode = if charge.mode == "shadow" { ", only reports" } else { "" };
+        let says = |holds: bool, what: &'static str| if holds { what } else { "" };
+        let mode = says(charge.mode == "shadow", ", only reports");
+        let own_item = says(charge.own_item, ", an item of its own");
+        let atomic = says(charge.atomic, ", atomic");
         let _ = write!(
             out,
-            "  {limit}: cost {cost} of {rate}, burst {burst}{mode}, {on_store_failure} without the table, "
+            "  {limit}: cost {cost} of {rate}, burst {burst}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
         );
         let _ = match (&charge.key, &charge.missing) {
             (Some(key), _) => writeln!(out, "on key {key}"),
