@@ -14,7 +14,7 @@ use tollgate::{DynamoStore, Store};
 use tollgate_core::{Hold, ItemKey, Override, Timestamp};
 use tollgate_dynamodb::admin::{self, Order};
 use tollgate_dynamodb::partition_key;
-use tollgate_policy::{Figures, duration, rate_text};
+use tollgate_policy::{duration, rate_text};
 
 /// Nothing that is set lasts longer: 10 years of 365 days.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
@@ -29,7 +29,9 @@ pub(crate) struct Told {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct ToldOverride {
     rate: String,
-    burst: u64,
+    /// Of a token bucket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u64>,
     until_ms: u64,
 }
 
@@ -37,9 +39,9 @@ impl Told {
     /// What is in force of `hold` at `now`.
     pub(crate) fn of(hold: Option<&Hold>, now: Timestamp) -> Option<Self> {
         let hold = hold?.in_force(now)?;
-        let told = |Override { bucket, until }: &Override| ToldOverride {
-            rate: rate_text(bucket),
-            burst: bucket.burst(),
+        let told = |Override { figures, until }: &Override| ToldOverride {
+            rate: rate_text(figures),
+            burst: figures.token_bucket().map(|bucket| bucket.burst()),
             until_ms: until.as_millis(),
         };
         let overrides = hold.overrides.iter().map(|(limit, figures)| (limit.to_string(), told(figures))).collect();
@@ -51,7 +53,8 @@ impl Told {
         let Some(Self { banned_until_ms, overrides }) = told else { return "nothing is set".to_owned() };
         let ban = banned_until_ms.map(|ms| format!("banned until {}", utc(ms)));
         let figures = |(limit, ToldOverride { rate, burst, until_ms }): (&String, &ToldOverride)| {
-            format!("{limit} {rate} burst {burst} until {}", utc(*until_ms))
+            let burst = burst.map(|burst| format!(" burst {burst}")).unwrap_or_default();
+            format!("{limit} {rate}{burst} until {}", utc(*until_ms))
         };
         ban.into_iter().chain(overrides.iter().map(figures)).collect::<Vec<_>>().join("; ")
     }
@@ -87,11 +90,11 @@ pub(crate) async fn set_override(args: &OverrideArgs) -> Result<()> {
         return Err(CliError::Input(format!("{why}; give the value instead of its hash")));
     }
     let (limit, place) = subject.limit(&args.limit)?;
-    let bucket = Figures::parse(&args.rate, args.burst).map_err(key::input)?.bucket();
+    let figures = subject.algorithm(&limit).figures(&args.rate, args.burst).map_err(key::input)?.core();
     let lasting = lasting(&args.duration)?;
     let store = open::target(&args.key.on.target).await?;
     let until = store.moment().now + lasting;
-    let order = Order::Override(limit, Override { bucket, until });
+    let order = Order::Override(limit, Override { figures, until });
     carry_out(&args.key, &subject, vec![place], &store, &order).await
 }
 

@@ -105,15 +105,15 @@ fn view(key: &ItemKey, inspection: Inspection) -> Result<Remembered> {
 /// kept under stand for them; an override goes before either.
 fn told(key: &ItemKey, item: &Item, name: &LimitName, moment: Moment) -> Result<Limit> {
     let stored = item.buckets.get(name);
-    let set = || item.hold.as_ref().and_then(|hold| hold.overrides.get(name)).map(|o| Terms::new(1, o.bucket));
+    let set = || item.hold.as_ref().and_then(|hold| hold.overrides.get(name)).map(|o| Terms::new(1, o.figures));
     let terms = stored.map(|bucket| bucket.terms.policy()).or_else(set).ok_or(tollgate_core::Error::NoCharges)?;
     let charge = Charge { limit: name.clone(), terms, on_change: OnChange::default(), cost: 0, mode: Mode::Enforce };
     let decided = Take::tell(&Charges::new(key.clone(), vec![charge])?, item, moment);
     let decided = decided.first().ok_or(tollgate_core::Error::NoCharges)?;
     Ok(Limit {
         remaining: decided.remaining,
-        burst: decided.terms.bucket.burst(),
-        rate: rate_text(&decided.terms.bucket),
+        burst: decided.terms.figures.most(),
+        rate: rate_text(&decided.terms.figures),
         reset_ms: millis_rounded_up(decided.reset_after),
         held: decided.held.map(Held::as_str),
         stored: stored.map(as_stored),

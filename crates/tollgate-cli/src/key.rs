@@ -10,7 +10,7 @@ use crate::secrets::Keys;
 use crate::{open, secrets};
 use std::path::Path;
 use tollgate_core::{ItemKey, Key, LimitName};
-use tollgate_policy::Policy;
+use tollgate_policy::{Algorithm, Limit, Policy};
 
 /// Where the policy is looked for if none is named.
 const USUAL_POLICY: &str = "infra/tollgate.toml";
@@ -106,6 +106,12 @@ impl Subject {
         let Some(policy) = self.counting() else { return Ok((LimitName::new(name)?, vec![self.shared()])) };
         let limit = policy.limit_on(name, &self.key).map_err(input)?;
         Ok((limit.name().clone(), self.keys().map(|key| limit.item(key.clone())).collect()))
+    }
+
+    /// How a limit counts, as far as a policy at hand says.
+    pub(crate) fn algorithm(&self, limit: &LimitName) -> Algorithm {
+        let known = self.counting().and_then(|policy| policy.limit(limit.as_str()).ok());
+        known.map(Limit::algorithm).unwrap_or_default()
     }
 
     /// The limit that is named, if one is, and the places that are to be worked on.

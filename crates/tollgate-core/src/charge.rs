@@ -123,7 +123,7 @@ impl Charges {
                 return Err(Error::DuplicateCharge(charge.limit.to_string()));
             }
         }
-        let horizon = charges.iter().map(|c| c.terms.bucket.horizon_secs()).max().unwrap_or(0);
+        let horizon = charges.iter().map(|c| c.terms.figures.horizon_secs()).max().unwrap_or(0);
         Ok(Self { item, horizon, on_store_failure: StoreFailure::default(), atomic: false, charges })
     }
 

@@ -160,7 +160,7 @@ impl Unasked {
     pub fn never_fits(&self) -> bool {
         self.source == Source::Open
             && self.charge.mode == Mode::Enforce
-            && self.charge.cost > self.charge.terms.bucket.burst()
+            && self.charge.cost > self.charge.terms.figures.most()
     }
 }
 

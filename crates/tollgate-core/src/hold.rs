@@ -7,8 +7,8 @@
 
 use crate::charge::LimitName;
 use crate::error::{Error, Result};
+use crate::figures::Figures;
 use crate::time::Timestamp;
-use crate::token_bucket::TokenBucket;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Override {
     /// The figures.
-    pub bucket: TokenBucket,
+    pub figures: Figures,
     /// When they end.
     pub until: Timestamp,
 }
@@ -68,9 +68,8 @@ impl fmt::Display for Hold {
         if let Some(until) = self.banned_until {
             write!(f, ";ban={}", until.as_nanos())?;
         }
-        for (limit, Override { bucket, until }) in &self.overrides {
-            let (n, period, burst) = (bucket.n(), bucket.period(), bucket.burst());
-            write!(f, ";{limit}={}/{n}/{period}/{burst}", until.as_nanos())?;
+        for (limit, Override { figures, until }) in &self.overrides {
+            write!(f, ";{limit}={}/{figures}", until.as_nanos())?;
         }
         Ok(())
     }
@@ -85,15 +84,15 @@ impl FromStr for Hold {
             let mut hold = Self { id: parts.next()?.parse().ok()?, ..Self::default() };
             for part in parts {
                 let (name, value) = part.split_once('=')?;
-                let mut figures = value.split('/').map(str::parse::<u64>);
-                let mut figure = || figures.next()?.ok();
-                let until = Timestamp::from_nanos(figure()?);
-                // A limit may be called `ban`, too: it has figures.
-                if name == "ban" && !value.contains('/') {
-                    hold.banned_until = Some(until);
-                } else {
-                    let bucket = TokenBucket::new(figure()?, figure()?, figure()?).ok()?;
-                    hold.overrides.insert(LimitName::new(name).ok()?, Override { bucket, until });
+                let (until, figures) = value.split_once('/').map_or((value, None), |(u, figures)| (u, Some(figures)));
+                let until = Timestamp::from_nanos(until.parse().ok()?);
+                match figures {
+                    // A limit may be called `ban`, too: it has figures.
+                    None if name == "ban" => hold.banned_until = Some(until),
+                    figures => {
+                        let figures = Figures::parse(figures?)?;
+                        hold.overrides.insert(LimitName::new(name).ok()?, Override { figures, until });
+                    }
                 }
             }
             Some(hold)

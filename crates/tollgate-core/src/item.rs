@@ -5,10 +5,11 @@
 
 use crate::charge::LimitName;
 use crate::error::{Error, Result};
+use crate::figures::Figures;
 use crate::hold::Hold;
 use crate::terms::Terms;
 use crate::time::Timestamp;
-use crate::token_bucket::Ticks;
+use crate::token_bucket::{Ticks, TokenBucket};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -50,7 +51,7 @@ impl FromStr for BusyPeriod {
 /// The stored state of one limit. In the table its attributes are `<limit>.tat`, `.f`, `.b` and `.g`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Bucket {
-    /// `tat`: the theoretical arrival time, in ticks of the terms' rate.
+    /// `tat`: the theoretical arrival time of a token bucket, in ticks of its rate; the counts of a window, packed.
     pub tat: Ticks,
     /// `f`: the terms that `tat` is counted under.
     pub terms: Terms,
@@ -66,22 +67,26 @@ impl Bucket {
     /// A bucket that starts a new busy period with the theoretical arrival time `tat`.
     #[must_use]
     pub fn starting(terms: Terms, tat: Ticks, busy_period: BusyPeriod) -> Self {
-        let gross = tat.min(terms.bucket.at(busy_period.since) + terms.bucket.window());
+        let gross = match terms.figures {
+            Figures::TokenBucket(bucket) => tat.min(bucket.at(busy_period.since) + bucket.window()),
+            Figures::Window(_) => tat,
+        };
         Self { tat, terms, busy_period, gross }
     }
 
-    /// The furthest theoretical arrival time that callers with agreeing clocks can have left. Beyond it a clock was
-    /// wrong, and the bucket may be pulled back to [`Bucket::emptied_at`].
+    /// Where the state is pulled back to if it lies further in the future than callers with agreeing clocks can have left it:
+    /// a clock was wrong. `None` if it does not.
     #[must_use]
-    pub fn furthest_plausible(&self, now: Timestamp) -> Ticks {
-        let carried_in = (self.tat - self.gross).max(Ticks(0));
-        self.emptied_at(now) + carried_in + self.terms.bucket.span(crate::TokenBucket::CLOCK_TOLERANCE_NS)
-    }
-
-    /// `now' + W`: the theoretical arrival time of a bucket without a token left.
-    #[must_use]
-    pub fn emptied_at(&self, now: Timestamp) -> Ticks {
-        self.terms.bucket.at(now) + self.terms.bucket.window()
+    pub fn pulled_back(&self, now: Timestamp) -> Option<Ticks> {
+        match self.terms.figures {
+            Figures::TokenBucket(bucket) => {
+                let emptied = bucket.at(now) + bucket.window();
+                let carried_in = (self.tat - self.gross).max(Ticks(0));
+                let furthest = emptied + carried_in + bucket.span(TokenBucket::CLOCK_TOLERANCE_NS);
+                (self.tat > furthest).then_some(emptied)
+            }
+            Figures::Window(window) => (!window.is_plausible(self.tat, now)).then(|| window.pulled_back(self.tat, now)),
+        }
     }
 
     /// Ticks given back in this busy period, less the debt beyond a whole bucket that it began with.
@@ -90,10 +95,16 @@ impl Bucket {
         self.gross - self.tat
     }
 
-    /// Whether the bucket is full again, so that forgetting it changes no decision.
+    /// Whether nothing is missing.
+    #[must_use]
+    pub fn is_full(&self, now: Timestamp) -> bool {
+        self.terms.figures.reset_after(Some(self.tat), now).is_zero()
+    }
+
+    /// Whether forgetting the state changes no decision.
     #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        self.tat < self.terms.bucket.at(now)
+        self.tat < self.terms.figures.idle_below(now)
     }
 }
 

@@ -4,7 +4,10 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`token_bucket`] | the arithmetic: one integer, exact ticks, no rounding |
+//! | [`token_bucket`] | the token bucket's arithmetic: one integer, exact ticks, no rounding |
+//! | [`window`] | counting by windows: fixed ones, calendar quotas, the sliding counter; one integer, too |
+//! | [`calendar`] | when the days and months of a time zone begin |
+//! | [`figures`] | a limit's figures, whichever algorithm it counts by, and what the protocol asks of it |
 //! | [`terms`] | which figures a bucket is kept under, and how its debt moves to other figures |
 //! | [`key`] | who is charged: named dimensions, composed injectively |
 //! | [`charge`] | what a call wants: costs on the limits of one key |
@@ -19,9 +22,11 @@
 //! A store executes [`Write`]s and reports what it found; [`Take`] does all the thinking. The DynamoDB store, the
 //! in-memory store and the protocol model run the same [`Take`] and the same [`Write`]s.
 
+pub mod calendar;
 pub mod charge;
 pub mod decision;
 mod error;
+pub mod figures;
 pub mod hold;
 pub mod item;
 pub mod key;
@@ -31,11 +36,14 @@ pub mod terms;
 pub mod time;
 pub mod token_bucket;
 mod wide;
+pub mod window;
 pub mod write;
 
+pub use calendar::{Period, Zone};
 pub use charge::{Charge, Charges, LimitName, Mode, StoreFailure};
 pub use decision::{Decision, Held, LimitDecision, Outcome, Source, Unasked};
 pub use error::{Error, Result};
+pub use figures::Figures;
 pub use hold::{Hold, Override};
 pub use item::{Bucket, BusyPeriod, Item};
 pub use key::{ItemKey, Key};
@@ -44,4 +52,5 @@ pub use take::{Step, Take};
 pub use terms::{OnChange, Terms};
 pub use time::{Clock, ManualClock, Timestamp};
 pub use token_bucket::{Ticks, TokenBucket, Verdict};
+pub use window::{Span, Window};
 pub use write::{Check, Expect, LimitWrite, Write};

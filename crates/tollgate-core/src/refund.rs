@@ -49,8 +49,8 @@ impl Charged {
     /// A charge of `cost` tokens, made with the instant `now`, that left the bucket as `after`.
     #[must_use]
     pub fn new(limit: LimitName, cost: u64, after: &Bucket, now: Timestamp) -> Self {
-        let inc = after.terms.bucket.inc(cost);
-        let (used, start) = (after.terms.bucket.at(now), after.tat - inc);
+        let inc = after.terms.figures.inc(cost);
+        let (used, start) = (after.terms.figures.fresh(now), after.tat - inc);
         Self { limit, used, start, inc, busy_period: after.busy_period, refunded: after.refunded() }
     }
 
@@ -61,8 +61,7 @@ impl Charged {
             return Ticks(0);
         }
         let start = (self.start - (found.refunded() - self.refunded)).max(self.used);
-        let unused = start + self.inc - start.max(found.terms.bucket.at(now));
-        unused.clamp(Ticks(0), self.inc)
+        found.terms.figures.unused(start, self.inc, now)
     }
 }
 

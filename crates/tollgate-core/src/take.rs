@@ -270,7 +270,10 @@ impl Take {
     fn is_busy_and_fits(&self, item: Option<&Item>, moment: Moment) -> bool {
         let fits = |v: &View<'_>| match v.verdict(moment.now) {
             None => true,
-            Some(Verdict::Allowed { .. }) => !v.moved && v.found.is_some_and(|b| !b.is_idle(moment.now)),
+            Some(Verdict::Allowed { .. }) => {
+                let is_busy = |b: &Bucket| !b.is_idle(moment.now) && b.pulled_back(moment.now).is_none();
+                !v.moved && v.found.is_some_and(is_busy)
+            }
             verdict => !v.denies(verdict),
         };
         self.charging && views(&self.charges, item, moment, self.agrees).iter().all(fits)
@@ -295,7 +298,10 @@ impl Take {
                 }
                 // A bucket that is not there would be charged beyond its burst.
                 Some(Verdict::NeverFits) => return Step::Read,
-                _ => writes.push(LimitWrite::new_or_busy(limit, terms, v.charge.cost, moment.now, self.id)),
+                _ => match LimitWrite::new_or_busy(limit, terms, v.tat, v.charge.cost, moment.now, self.id) {
+                    Some(write) => writes.push(write),
+                    None => return Step::Read,
+                },
             }
         }
         let write = self.write(&views, writes, guess);
@@ -328,14 +334,14 @@ impl<'a> View<'a> {
         let held = hold.and_then(|hold| Held::of(hold, &charge.limit, ended));
         let overridden = hold.and_then(|hold| hold.overrides.get(&charge.limit)).filter(|o| o.until > ended);
         let found = item.and_then(|item| item.buckets.get(&charge.limit));
-        let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.bucket));
+        let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.figures));
         let Some(bucket) = found else {
             let (terms, standing, reckoned_at) = (wanted, Standing::Same, moment.now);
             let (tat, pulled, moved) = (None, false, false);
             return Self { charges, charge, found, held, terms, tat, reckoned_at, standing, pulled, moved };
         };
-        let pulled = moment.clock_agrees && bucket.tat > bucket.furthest_plausible(moment.now);
-        let tat = if pulled { bucket.emptied_at(moment.now) } else { bucket.tat };
+        let pulled_back = bucket.pulled_back(moment.now).filter(|_| moment.clock_agrees);
+        let (pulled, tat) = (pulled_back.is_some(), pulled_back.unwrap_or(bucket.tat));
         let reckoned_at = if pulled || bucket.is_idle(moment.now) {
             moment.now
         } else {
@@ -363,7 +369,7 @@ impl<'a> View<'a> {
             Some(Held::Ban { until }) => Some(Verdict::Denied {
                 retry_after: Duration::from_nanos(until.as_nanos().saturating_sub(now.as_nanos()).max(1)),
             }),
-            _ => (self.charge.cost > 0).then(|| self.terms.bucket.take(self.tat, now, self.charge.cost)),
+            _ => (self.charge.cost > 0).then(|| self.terms.figures.take(self.tat, now, self.charge.cost)),
         }
     }
 
@@ -377,15 +383,19 @@ impl<'a> View<'a> {
     fn charge(&self, now: Timestamp, id: u64, exactly: bool) -> Option<LimitWrite> {
         let Verdict::Allowed { tat } = self.verdict(now)? else { return None };
         let (limit, terms, cost) = (self.charge.limit.clone(), self.terms.clone(), self.charge.cost);
-        Some(match self.found {
-            Some(seen) if exactly && !self.moved && !seen.is_idle(now) => {
+        let is_idle = self.found.is_some_and(|seen| seen.is_idle(now));
+        let starts_anew = self.moved || self.found.is_some_and(|seen| !terms.figures.continues(seen.tat, now));
+        match self.found {
+            Some(seen) if exactly && !starts_anew && !is_idle => {
                 let gross = seen.gross + (tat - seen.tat);
-                LimitWrite::exact(limit, Some(seen), Bucket { tat, gross, ..seen.clone() })
+                Some(LimitWrite::exact(limit, Some(seen), Bucket { tat, gross, ..seen.clone() }))
             }
-            found if self.moved || exactly => LimitWrite::exact(limit, found, self.starting(tat, id)),
-            Some(seen) if seen.is_idle(now) => LimitWrite::new_or_idle(limit, terms, cost, now, id),
-            _ => LimitWrite::new_or_busy(limit, terms, cost, now, id),
-        })
+            found if exactly || self.moved || (starts_anew && !is_idle) => {
+                Some(LimitWrite::exact(limit, found, self.starting(tat, id)))
+            }
+            Some(_) if is_idle => Some(LimitWrite::new_or_idle(limit, terms, cost, now, id)),
+            _ => LimitWrite::new_or_busy(limit, terms, self.tat, cost, now, id),
+        }
     }
 
     /// The write that moves this limit without charging it; `None` if it is where it belongs.
@@ -405,9 +415,7 @@ impl<'a> View<'a> {
 
     /// Seconds that this limit's state must be remembered for, debt beyond a whole bucket included.
     fn horizon(&self, now: Timestamp) -> u64 {
-        let bucket = &self.terms.bucket;
-        let debt = self.tat.map_or(Ticks(0), |tat| tat - bucket.at(now));
-        bucket.horizon_secs().max(bucket.horizon_of(debt))
+        self.terms.figures.horizon_of(self.tat, now)
     }
 
     fn notices(&self) -> impl Iterator<Item = Notice> {
@@ -422,7 +430,7 @@ impl<'a> View<'a> {
             Some(Verdict::Denied { retry_after }) => (Outcome::Denied, Some(retry_after)),
             Some(Verdict::NeverFits) => (Outcome::NeverFits, None),
         };
-        let (bucket, tat) = (&self.terms.bucket, self.tat);
+        let (figures, tat) = (&self.terms.figures, self.tat);
         LimitDecision {
             key: self.charges.key().clone(),
             limit: self.charge.limit.clone(),
@@ -431,10 +439,10 @@ impl<'a> View<'a> {
             mode: self.charge.mode,
             outcome,
             held: self.held,
-            remaining: bucket.remaining(tat, now),
+            remaining: figures.remaining(tat, now),
             retry_after,
-            next_token_after: bucket.next_token_after(tat, now),
-            reset_after: bucket.reset_after(tat, now),
+            next_token_after: figures.next_after(tat, now),
+            reset_after: figures.reset_after(tat, now),
             source,
         }
     }

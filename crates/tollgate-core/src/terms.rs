@@ -6,9 +6,9 @@
 //! clamping or scaling it can be farmed by alternating a stale and a fresh token).
 
 use crate::error::{Error, Result};
+use crate::figures::Figures;
 use crate::time::Timestamp;
-use crate::token_bucket::{Ticks, TokenBucket};
-use crate::wide::mul_div_ceil;
+use crate::token_bucket::Ticks;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -55,20 +55,20 @@ pub struct Terms {
     /// The plan that the figures are of; empty if the limit has one set of figures for everybody.
     pub plan: Arc<str>,
     /// The figures that count.
-    pub bucket: TokenBucket,
+    pub figures: Figures,
     /// The policy's figures, if those that count are an operator's override.
     ///
     /// A bucket must not forget them, or the revision that they are of. A caller that still has an older revision would
     /// else find nothing newer when the override has ended, and count the debt by its own figures: if the newer revision
     /// had left half of it to a burst half as large, what that forgave could be spent again.
-    pub in_place_of: Option<TokenBucket>,
+    pub in_place_of: Option<Figures>,
 }
 
 impl Terms {
     /// Terms of a limit without plans.
     #[must_use]
-    pub fn new(revision: u64, bucket: TokenBucket) -> Self {
-        Self { revision, plan: Arc::from(""), bucket, in_place_of: None }
+    pub fn new(revision: u64, figures: impl Into<Figures>) -> Self {
+        Self { revision, plan: Arc::from(""), figures: figures.into(), in_place_of: None }
     }
 
     /// The same, of a plan.
@@ -79,15 +79,15 @@ impl Terms {
 
     /// The terms of an operator's override that stands in place of these, whatever plan its callers are on.
     #[must_use]
-    pub fn overridden_by(&self, bucket: TokenBucket) -> Self {
+    pub fn overridden_by(&self, figures: impl Into<Figures>) -> Self {
         let policy = self.policy();
-        Self { bucket, in_place_of: Some(policy.bucket), ..policy }
+        Self { figures: figures.into(), in_place_of: Some(policy.figures), ..policy }
     }
 
     /// The terms of the policy, that an override may stand in place of.
     #[must_use]
     pub fn policy(&self) -> Self {
-        Self { bucket: self.in_place_of.unwrap_or(self.bucket), in_place_of: None, ..self.clone() }
+        Self { figures: self.in_place_of.unwrap_or(self.figures), in_place_of: None, ..self.clone() }
     }
 
     /// Whether an operator's override set the figures that count.
@@ -119,41 +119,29 @@ impl Terms {
     /// An override stands in place of whatever was found, so that callers of several plans and revisions agree on it. When
     /// it has ended, the bucket goes to its caller's terms, or to the policy's that were found if those are newer.
     #[must_use]
-    pub fn beside(&self, found: Option<&Self>, overridden_by: Option<TokenBucket>) -> Self {
+    pub fn beside(&self, found: Option<&Self>, overridden_by: Option<Figures>) -> Self {
         match (overridden_by, found) {
-            (Some(bucket), found) => found.unwrap_or(self).overridden_by(bucket),
+            (Some(figures), found) => found.unwrap_or(self).overridden_by(figures),
             (None, Some(found)) if found.is_override() && found.revision > self.revision => found.policy(),
             (None, _) => self.clone(),
         }
     }
 
-    /// The theoretical arrival time, in this bucket's ticks, of debt that `found` counts as `tat`. Rounded up.
+    /// The state, under these terms, of debt that `found` counts as `state`. Rounded up.
     #[must_use]
-    pub fn carry(&self, found: &Self, tat: Ticks, now: Timestamp, rule: OnChange) -> Ticks {
-        let debt = (tat - found.bucket.at(now)).0.max(0);
-        let (old, new) = (&found.bucket, &self.bucket);
-        let tokens = || mul_div_ceil(debt, i128::from(new.period()), i128::from(old.period()));
-        let carried = match (self.standing(found), rule) {
-            (Standing::Same, _) => debt,
-            (Standing::CallerIsNewer, OnChange::Reset) => 0,
-            (Standing::CallerIsNewer, OnChange::Keep) => tokens().min(new.window().0),
-            (Standing::CallerIsNewer, OnChange::Proportional) => mul_div_ceil(debt, new.window().0, old.window().0),
-            (Standing::CallerIsOlder | Standing::OtherPlan | Standing::RevisionConflict | Standing::Override, _) => {
-                tokens()
-            }
-        };
-        new.at(now) + Ticks(carried)
+    pub fn carry(&self, found: &Self, state: Ticks, now: Timestamp, rule: OnChange) -> Ticks {
+        let rule = (self.standing(found) == Standing::CallerIsNewer).then_some(rule);
+        self.figures.carry(&found.figures, state, now, rule)
     }
 }
 
 impl fmt::Display for Terms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let figures = |bucket: &TokenBucket| format!("{}/{}/{}", bucket.n(), bucket.period(), bucket.burst());
-        let policy = self.in_place_of.as_ref().unwrap_or(&self.bucket);
+        let policy = self.in_place_of.as_ref().unwrap_or(&self.figures);
         if self.is_override() {
-            write!(f, "{}!", figures(&self.bucket))?;
+            write!(f, "{}!", self.figures)?;
         }
-        write!(f, "{}/{}/{}", self.revision, figures(policy), self.plan)
+        write!(f, "{}/{policy}/{}", self.revision, self.plan)
     }
 }
 
@@ -161,21 +149,16 @@ impl FromStr for Terms {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let figures = |text: &str| {
-            let mut parts = text.splitn(3, '/').map(str::parse);
-            let mut figure = || parts.next()?.ok();
-            TokenBucket::new(figure()?, figure()?, figure()?).ok()
-        };
         // A plan may have any character, but three figures and no more stand before it only where there is an override.
-        let (over, policy) = match text.split_once('!').map(|(over, policy)| (figures(over), policy)) {
+        let (over, policy) = match text.split_once('!').map(|(over, policy)| (Figures::parse(over), policy)) {
             Some((Some(over), policy)) => (Some(over), policy),
             _ => (None, text),
         };
         let parse = || {
             let (revision, rest) = policy.split_once('/')?;
             let (slash, _) = rest.match_indices('/').nth(2)?;
-            let terms = Self::new(revision.parse().ok()?, figures(&rest[..slash])?).on_plan(&rest[slash + 1..]);
-            Some(over.map_or_else(|| terms.clone(), |bucket| terms.overridden_by(bucket)))
+            let terms = Self::new(revision.parse().ok()?, Figures::parse(&rest[..slash])?).on_plan(&rest[slash + 1..]);
+            Some(over.map_or_else(|| terms.clone(), |figures| terms.overridden_by(figures)))
         };
         // Only the form that `Display` writes is accepted: conditions compare `f` as text.
         parse()

@@ -115,26 +115,30 @@ pub struct LimitWrite {
 }
 
 impl LimitWrite {
-    /// Charges `cost` tokens to a bucket that is new or busy: a commutative add below a ceiling. `id` is random, for a
-    /// new busy period.
+    /// Charges `cost` to a limit that is new or busy, and whose state was last `seen`, if it was: a commutative add below a
+    /// ceiling. `id` is random, for a new busy period. `None` if there is no state that it could be added to.
     #[must_use]
-    pub fn new_or_busy(limit: LimitName, terms: Terms, cost: u64, now: Timestamp, id: u64) -> Self {
+    pub fn new_or_busy(
+        limit: LimitName,
+        terms: Terms,
+        seen: Option<Ticks>,
+        cost: u64,
+        now: Timestamp,
+        id: u64,
+    ) -> Option<Self> {
         let busy_period = BusyPeriod { since: now, id };
-        let (start, inc) = (terms.bucket.at(now), terms.bucket.inc(cost));
-        let ceil = start + terms.bucket.window() - inc;
-        Self {
-            limit,
-            expect: Expect::AbsentOr(vec![Check::TatBetween(start, ceil), Check::TermsAre(terms.clone())]),
-            assign: Assign::Extend { start, inc, terms, busy_period },
-        }
+        let (from, to) = terms.figures.busy(seen, now, cost)?;
+        let expect = Expect::AbsentOr(vec![Check::TatBetween(from, to), Check::TermsAre(terms.clone())]);
+        let (start, inc) = (terms.figures.fresh(now), terms.figures.inc(cost));
+        Some(Self { limit, expect, assign: Assign::Extend { start, inc, terms, busy_period } })
     }
 
     /// Charges `cost` tokens to a bucket that is new or idle: a new busy period starts now. `id` is random.
     #[must_use]
     pub fn new_or_idle(limit: LimitName, terms: Terms, cost: u64, now: Timestamp, id: u64) -> Self {
-        let start = terms.bucket.at(now);
-        let tat = start + terms.bucket.inc(cost);
-        let expect = Expect::AbsentOr(vec![Check::TatBelow(start), Check::TermsAre(terms.clone())]);
+        let tat = terms.figures.fresh(now) + terms.figures.inc(cost);
+        let below = terms.figures.idle_below(now);
+        let expect = Expect::AbsentOr(vec![Check::TatBelow(below), Check::TermsAre(terms.clone())]);
         let next = Bucket::starting(terms, tat, BusyPeriod { since: now, id });
         Self { limit, expect, assign: Assign::Replace(next) }
     }

@@ -16,9 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
 use tokio::time::sleep;
-use tollgate_core::{
-    Bucket, BusyPeriod, Hold, Item, ItemKey, Key, LimitName, LimitWrite, Override, Timestamp, TokenBucket, Write,
-};
+use tollgate_core::{Bucket, BusyPeriod, Hold, Item, ItemKey, Key, LimitName, LimitWrite, Override, Timestamp, Write};
 
 /// Writes of a change that others overtake before it is given up.
 const MOST_WRITES: u32 = 8;
@@ -58,7 +56,7 @@ pub async fn reset<S: Store>(store: &S, item: &ItemKey, only: Option<&LimitName>
     for _ in 0..MOST_WRITES {
         let now = store.moment().now;
         let is_meant = |limit: &LimitName| only.is_none_or(|o| o == limit);
-        let owing = found.buckets.iter().filter(|(limit, bucket)| is_meant(limit) && !bucket.is_idle(now));
+        let owing = found.buckets.iter().filter(|(limit, bucket)| is_meant(limit) && !bucket.is_full(now));
         let fills: Vec<_> = owing.map(|(limit, bucket)| fill(limit, bucket, now)).collect();
         let limits: Vec<_> = fills.iter().map(|w| w.limit.clone()).collect();
         if limits.is_empty() {
@@ -133,7 +131,7 @@ pub async fn order<S: Store>(store: &S, items: &[ItemKey], order: &Order) -> Res
             return Err(tollgate_core::Error::TooManyOverrides(overrides.count()).into());
         }
         // The figures' debt must be remembered like any other.
-        let needed = overrides.map(|figures| figures.bucket.horizon_secs()).max().unwrap_or(0);
+        let needed = overrides.map(|figures| figures.figures.horizon_secs()).max().unwrap_or(0);
         let is_done = match &after {
             None => found.iter().all(|item| item.hold.is_none()),
             Some(_) => *order == Order::Keep && found.iter().all(|item| item.hold == before),
@@ -341,9 +339,7 @@ async fn patiently<T, F: Future<Output = Result<T>>>(request: impl Fn() -> F) ->
 }
 
 fn fill(limit: &LimitName, seen: &Bucket, now: Timestamp) -> LimitWrite {
-    // Full for every clock that agrees with the table's, not only for this one.
-    let bucket = &seen.terms.bucket;
-    let full = bucket.at(now) - bucket.span(TokenBucket::CLOCK_TOLERANCE_NS);
+    let full = seen.terms.figures.full(now);
     let next = Bucket::starting(seen.terms.clone(), full, BusyPeriod { since: now, id: fastrand::u64(..) });
     LimitWrite::exact(limit.clone(), Some(seen), next)
 }

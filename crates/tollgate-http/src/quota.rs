@@ -58,17 +58,17 @@ impl<'a> Quota<'a> {
     /// period if they come out whole (10 an hour and not 1 in 6 minutes), else in lowest terms.
     fn rate(&self) -> (u64, Duration) {
         let figures = self.limit.figures(self.plan);
-        let decided = self.decision.terms.bucket;
-        if figures.bucket() == decided {
+        let decided = self.decision.terms.figures;
+        if figures.core() == decided {
             return (figures.n(), figures.period());
         }
         let declared = figures.period().as_nanos();
-        let tokens = u128::from(decided.n()) * declared;
-        let period = u128::from(decided.period());
+        let (n, decided_ns) = decided.rate();
+        let (tokens, period) = (u128::from(n) * declared, u128::from(decided_ns));
         let whole = tokens.is_multiple_of(period).then(|| tokens / period);
         match whole.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0) {
             Some(n) => (n, figures.period()),
-            None => (decided.n(), Duration::from_nanos(decided.period())),
+            None => (n, Duration::from_nanos(decided_ns)),
         }
     }
 
@@ -99,13 +99,13 @@ impl<'a> Quota<'a> {
 
     /// Most tokens at once.
     pub(crate) fn burst(&self) -> u64 {
-        self.decision.terms.bucket.burst()
+        self.decision.terms.figures.most()
     }
 
     /// The rate as the policy writes it, like `50/h`, or in its manner.
     pub(crate) fn rate_text(&self) -> String {
         let figures = self.limit.figures(self.plan);
-        if figures.bucket() == self.decision.terms.bucket {
+        if figures.core() == self.decision.terms.figures {
             figures.rate().to_owned()
         } else {
             format!("{}/{}s", self.quota(), self.window())

@@ -89,9 +89,10 @@
 //! | key | value | default |
 //! | --- | --- | --- |
 //! | `key` | 1 to 4 dimensions that are counted together, like `["tenant", "user ?? client_ip"]`; `a ?? b` takes `b` where `a` has no value (up to 4 alternatives); calls without any value share one bucket | required |
-//! | `algorithm` | `"token-bucket"` | that |
-//! | `rate` | `"N/UNIT"` or `"N/MUNIT"`, like `"50/h"` or `"5/15min"`; units `ms`, `s` `sec` `second`, `min`, `h` `hour`, `day` (24 h), `year` (365 days); whole numbers | required |
-//! | `burst` | most tokens at once, 1 to 10^12 | the N of `rate` |
+//! | `algorithm` | `"token-bucket"`: calls come back one by one; `"fixed-window"`: a count that starts anew with every period since the Unix epoch, 1 s at least; `"quota"`: one that starts anew with every day or month of `zone`; `"sliding-window"`: the count of the period, and of the one before as much as is left of it. Windows count up to 999,999,999 | `"token-bucket"` |
+//! | `zone` | of a quota: a name of the IANA time zone database, like `"Europe/Bucharest"` | `"UTC"` |
+//! | `rate` | `"N/UNIT"` or `"N/MUNIT"`, like `"50/h"` or `"5/15min"`; units `ms`, `s` `sec` `second`, `min`, `h` `hour`, `day` (24 h), `year` (365 days); of a quota `"N/day"` or `"N/month"`; whole numbers | required |
+//! | `burst` | of a token bucket, most tokens at once, 1 to 10^12 | the N of `rate` |
 //! | `plans.PLAN` | `{ rate, burst }` of one plan, which replace both figures of the limit | the limit's own |
 //! | `message` | what a denied caller is told: text, or a table by language tag; `{rate}` `{burst}` `{limit}` `{plan}` `{retry_after}` are filled in, `{{` and `}}` are braces | none |
 //! | `upgrade_url` | where a denied caller can get more: a path or `http(s)` URL | none |
@@ -134,6 +135,7 @@
 //! | `cors.credentials` | `true`: also requests with cookies; not with any origin | `false` |
 
 mod address;
+mod algorithm;
 mod canonical;
 mod charges;
 mod decode;
@@ -156,6 +158,7 @@ mod suggest;
 mod syntax;
 
 pub use address::parse as parse_address;
+pub use algorithm::Algorithm;
 pub use canonical::{Fold, Region};
 pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};

@@ -1,16 +1,15 @@
 //! A limit: who is counted, by which figures, and what a denied caller is told. Invariant: all figures are within the
 //! bounds of [`TokenBucket`], and each dimension occurs once in a key, so that a set of dimensions resolves one way only.
 
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::algorithm::Algorithm;
 use crate::message::Messages;
-use crate::rate::{self, Rate};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_core::{ItemKey, Key, LimitName, Mode, OnChange, StoreFailure, Terms, TokenBucket};
+#[cfg(doc)]
+use tollgate_core::TokenBucket;
+use tollgate_core::{ItemKey, Key, LimitName, Mode, OnChange, StoreFailure, Terms};
 
 /// One entry of a limit's key: the dimensions that can give its value, the first that has one wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,30 +36,16 @@ impl fmt::Display for KeyPart {
     }
 }
 
-/// A rate and a burst, as declared and as a bucket.
+/// A rate, and a burst if the algorithm has one, as declared and as arithmetic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figures {
-    rate: String,
-    n: u64,
-    period_ns: u64,
-    bucket: TokenBucket,
+    pub(crate) rate: String,
+    pub(crate) n: u64,
+    pub(crate) period: Duration,
+    pub(crate) core: tollgate_core::Figures,
 }
 
 impl Figures {
-    pub(crate) fn new(rate: &str, n: u64, period_ns: u64, burst: u64) -> tollgate_core::Result<Self> {
-        Ok(Self { rate: rate.to_owned(), n, period_ns, bucket: TokenBucket::new(n, period_ns, burst)? })
-    }
-
-    /// The figures that a policy writes as `rate` and `burst`; without a burst it is the number of the rate.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Notation`], or [`Error::Core`] for figures out of range.
-    pub fn parse(rate: &str, burst: Option<u64>) -> Result<Self> {
-        let Rate { n, period_ns } = rate::parse(rate)?;
-        Ok(Self::new(rate, n, period_ns, burst.unwrap_or(n))?)
-    }
-
     /// The rate as the policy writes it, like `50/h`.
     #[must_use]
     pub fn rate(&self) -> &str {
@@ -73,22 +58,22 @@ impl Figures {
         self.n
     }
 
-    /// The period as declared: 1 ms to 200 years.
+    /// The period as declared, 1 ms to 200 years; a month is 30 days.
     #[must_use]
     pub fn period(&self) -> Duration {
-        Duration::from_nanos(self.period_ns)
+        self.period
     }
 
     /// The figures as arithmetic.
     #[must_use]
-    pub fn bucket(&self) -> TokenBucket {
-        self.bucket
+    pub fn core(&self) -> tollgate_core::Figures {
+        self.core
     }
 
     /// Whether one key can take more than `per_second` calls of `cost` tokens each second, in the long run.
     pub(crate) fn exceeds(&self, per_second: u64, cost: u64) -> bool {
         let calls = u128::from(self.n) * 1_000_000_000;
-        calls > u128::from(per_second) * u128::from(self.period_ns) * u128::from(cost.max(1))
+        calls > u128::from(per_second) * self.period.as_nanos() * u128::from(cost.max(1))
     }
 }
 
@@ -97,6 +82,7 @@ impl Figures {
 pub struct Limit {
     pub(crate) name: LimitName,
     pub(crate) key: Vec<KeyPart>,
+    pub(crate) algorithm: Algorithm,
     pub(crate) base: Figures,
     pub(crate) by_plan: BTreeMap<Arc<str>, Figures>,
     pub(crate) on_change: OnChange,
@@ -122,6 +108,12 @@ impl Limit {
         &self.key
     }
 
+    /// How it counts.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
     /// The figures of a plan: its own if it has some in this limit, else those for everybody (also for `None`).
     #[must_use]
     pub fn figures(&self, plan: Option<&str>) -> &Figures {
@@ -138,8 +130,8 @@ impl Limit {
     #[must_use]
     pub fn terms(&self, plan: Option<&str>, revision: u64) -> Terms {
         match plan.and_then(|plan| self.by_plan.get_key_value(plan)) {
-            Some((plan, figures)) => Terms::new(revision, figures.bucket).on_plan(Arc::clone(plan)),
-            None => Terms::new(revision, self.base.bucket),
+            Some((plan, figures)) => Terms::new(revision, figures.core).on_plan(Arc::clone(plan)),
+            None => Terms::new(revision, self.base.core),
         }
     }
 
@@ -205,7 +197,7 @@ impl Limit {
 
     /// The longest memory of all its figures, in seconds.
     pub(crate) fn horizon_secs(&self) -> u64 {
-        self.all_figures().map(|(_, figures)| figures.bucket.horizon_secs()).max().unwrap_or(0)
+        self.all_figures().map(|(_, figures)| figures.core.horizon_secs()).max().unwrap_or(0)
     }
 
     /// Whether the key can resolve to exactly these dimensions: each entry has one of them, and none is left over.

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result as PolicyResult};
 use std::time::Duration;
-use tollgate_core::TokenBucket;
+use tollgate_core::{Figures, Period, Span};
 
 /// What is wrong with a value and what to write instead; the caller knows where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,10 @@ impl Problem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) n: u64,
+    /// Of a month, 30 days.
     pub(crate) period_ns: u64,
+    /// The period of the calendar, if it can be one.
+    pub(crate) calendar: Option<Period>,
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -62,17 +65,18 @@ pub(crate) fn parse(text: &str) -> Result<Rate, Problem> {
         "" => 1,
         count => whole(count).map_err(|why| Problem::new(format!("{what} {why} after the `/`"), EXAMPLE))?,
     };
-    if unit == "month" {
-        return Err(Problem::new(
-            "a rate per `month` is not supported by this version: calendar months need the quota algorithm",
-            "write the period in days, like \"3000/30day\"",
-        ));
+    let calendar = Period::parse(unit).filter(|_| count == 1);
+    if let Some(Period::Month) = calendar {
+        return Ok(Rate { n, period_ns: Period::Month.nominal_ns(), calendar });
+    }
+    if unit == Period::Month.as_str() {
+        return Err(Problem::new("a quota is per one day or one month", "write it like \"100000/month\""));
     }
     let ns = unit_ns(unit).ok_or_else(|| unknown_unit(&format!("{what} has "), " after the `/`", unit, EXAMPLE))?;
     let period_ns = count.checked_mul(ns).ok_or_else(|| {
         Problem::new(format!("period must be from 1 ns to 200 years, not {period}"), "write a shorter period")
     })?;
-    Ok(Rate { n, period_ns })
+    Ok(Rate { n, period_ns, calendar })
 }
 
 /// A duration as the policy writes periods, with a number: `90s`, `30min`, `2h`, `7day`.
@@ -89,11 +93,25 @@ pub fn duration(text: &str) -> PolicyResult<Duration> {
     Ok(Duration::from_nanos(ns))
 }
 
-/// The rate of a bucket as a policy could write it: whole tokens a second, minute, hour or day if there are such (`50/h`
-/// and not `1/72s`), else over the shortest period that has.
+/// The rate of figures as a policy could write it.
 #[must_use]
-pub fn rate_text(bucket: &TokenBucket) -> String {
-    let (n, period) = (u128::from(bucket.n()), u128::from(bucket.period()));
+pub fn rate_text(figures: &Figures) -> String {
+    match figures {
+        Figures::Window(window) => match window.span() {
+            Span::Calendar(period, _) => format!("{}/{}", window.most(), period.as_str()),
+            _ => lowest_terms(window.most(), window.length_ns()),
+        },
+        figures => {
+            let (n, period) = figures.rate();
+            lowest_terms(n, period)
+        }
+    }
+}
+
+/// A rate as a policy could write it: whole tokens a second, minute, hour or day if there are such (`50/h`
+/// and not `1/72s`), else over the shortest period that has.
+fn lowest_terms(n: u64, period_ns: u64) -> String {
+    let (n, period) = (u128::from(n), u128::from(period_ns));
     let whole = |ns: u64| (n * u128::from(ns)).is_multiple_of(period).then(|| n * u128::from(ns) / period);
     let mut day_or_less = CANONICAL.iter().filter(|(_, ns)| *ns <= 86_400 * SECOND);
     if let Some((tokens, unit)) = day_or_less.find_map(|(unit, ns)| Some((whole(*ns)?, *unit))) {
@@ -170,13 +188,16 @@ fn unknown_unit(has: &str, at: &str, unit: &str, example: &str) -> Problem {
 #[allow(clippy::expect_used)]
 mod tests {
     use super::{Rate, SECOND, duration, parse, rate_text};
-    use crate::limit::Figures;
+    use crate::algorithm::Algorithm;
     use std::time::Duration;
-    use tollgate_core::TokenBucket;
+    use tollgate_core::{Period, TokenBucket};
 
     #[test]
     fn every_form_of_a_rate() {
-        let ok = |text, n, period_ns| assert_eq!(parse(text), Ok(Rate { n, period_ns }), "{text}");
+        let ok = |text: &str, n, period_ns| {
+            let calendar = Period::parse(text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '/'));
+            assert_eq!(parse(text), Ok(Rate { n, period_ns, calendar }), "{text}");
+        };
         ok("50/h", 50, 3600 * SECOND);
         ok("50/hour", 50, 3600 * SECOND);
         ok("7/min", 7, 60 * SECOND);
@@ -188,6 +209,7 @@ mod tests {
         ok("2000/300s", 2000, 300 * SECOND);
         ok("100/24h", 100, 86_400 * SECOND);
         ok("100/day", 100, 86_400 * SECOND);
+        ok("3000/month", 3000, 30 * 86_400 * SECOND);
         ok("1/year", 1, 31_536_000 * SECOND);
         ok("1/100year", 1, 3_153_600_000 * SECOND);
     }
@@ -208,7 +230,7 @@ mod tests {
             "5/fortnight",
             "5/1.5h",
             "5/-1h",
-            "1/month",
+            "1/2month",
             "5/15",
             "+5/s",
             "99999999999999999999/s",
@@ -219,7 +241,6 @@ mod tests {
             let problem = parse(text).expect_err(text);
             assert!(problem.help.contains("write"), "{text}: {problem:?}");
         }
-        assert!(parse("1/month").expect_err("month").message.contains("not supported by this version"));
         assert!(parse("5/minute").expect_err("minute").help.contains("did you mean `min`?"));
     }
 
@@ -253,12 +274,16 @@ mod tests {
             ("1/100year", "1/100year"),
             ("1000000000000/200year", "625/3942ms"),
         ] {
-            let bucket = Figures::parse(text, Some(1)).expect(text).bucket();
+            let bucket = Algorithm::TokenBucket.figures(text, Some(1)).expect(text).core();
             assert_eq!(rate_text(&bucket), told, "{text}");
-            assert_eq!(Figures::parse(told, Some(1)).expect(told).bucket(), bucket, "{text} and {told} are one rate");
+            assert_eq!(
+                Algorithm::TokenBucket.figures(told, Some(1)).expect(told).core(),
+                bucket,
+                "{text} and {told} are one rate"
+            );
         }
         // No policy can write it, but nothing goes wrong.
         let odd = TokenBucket::new(999_999_999_989, TokenBucket::MAX_PERIOD_NS - 1, 1).expect("within bounds");
-        assert!(rate_text(&odd).ends_with("ms"));
+        assert!(rate_text(&odd.into()).ends_with("ms"));
     }
 }

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Charge, Key, LimitName, Mode, Ticks, Timestamp, TokenBucket, Verdict};
+use tollgate_core::{Charge, Figures, Key, LimitName, Mode, Ticks, Timestamp, Verdict};
 
 /// The number of a [`Plan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ struct Cost {
 struct Slot {
     limit: usize,
     key: usize,
-    bucket: TokenBucket,
+    figures: Figures,
     tat: Option<Ticks>,
     allowed: u64,
     denied: u64,
@@ -107,8 +107,8 @@ impl Ledger {
         let limit = self.limit(&charge.limit);
         let slots = &mut self.slots;
         *self.slot_ids.entry((limit, key)).or_insert_with(|| {
-            let bucket = charge.terms.bucket;
-            slots.push(Slot { limit, key, bucket, tat: None, allowed: 0, denied: 0, longest_wait: None });
+            let figures = charge.terms.figures;
+            slots.push(Slot { limit, key, figures, tat: None, allowed: 0, denied: 0, longest_wait: None });
             slots.len() - 1
         })
     }
@@ -121,7 +121,7 @@ impl Ledger {
         }
         let take = |cost: &Cost| {
             let slot = &self.slots[cost.slot];
-            slot.bucket.take(slot.tat, record.at, cost.tokens)
+            slot.figures.take(slot.tat, record.at, cost.tokens)
         };
         self.verdicts.clear();
         self.verdicts.extend(plan.costs.iter().map(take));

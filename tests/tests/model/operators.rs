@@ -27,7 +27,7 @@ impl Table {
                 Some(hold)
             }
             Change::Override(limit, bucket, secs) => {
-                hold.overrides.insert(limit.clone(), Override { bucket: *bucket, until: until(*secs) });
+                hold.overrides.insert(limit.clone(), Override { figures: (*bucket).into(), until: until(*secs) });
                 Some(hold)
             }
             Change::Lift => None,

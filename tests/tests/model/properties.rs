@@ -150,7 +150,7 @@ pub(crate) fn takes_tokens(write: &Write, before: Option<&Item>, charges: &Charg
 pub(crate) fn fits(charges: &Charges, decision: &Decision, item: Option<&Item>, now: Timestamp) -> bool {
     let told = charges.charges().iter().zip(&decision.limits);
     told.filter(|(charge, _)| charge.mode == Mode::Enforce).all(|(charge, told)| {
-        let bucket = &told.terms.bucket;
+        let bucket = told.terms.figures.token_bucket().unwrap();
         let (period, ns) = (i128::from(bucket.period()), i128::from(now.as_nanos()));
         let now_ticks = ns * i128::from(bucket.n());
         let found = item.and_then(|item| item.buckets.get(&charge.limit));
@@ -173,7 +173,7 @@ pub(crate) fn expires_in_time(scenario: &Scenario, item: &Item) -> bool {
     let deleted = item.expires_at.unwrap() + 1;
     let by_slowest = i128::from(scenario.slowest(deleted - EPOCH).as_nanos());
     let is_full = |tat: i128, n: u64| tat <= by_slowest * i128::from(n);
-    item.buckets.values().all(|b| is_full(b.tat.0, b.terms.bucket.n()))
+    item.buckets.values().all(|b| is_full(b.tat.0, b.terms.figures.token_bucket().unwrap().n()))
         && item.hold.as_ref().is_none_or(|hold| hold.until() <= Timestamp::from_secs(deleted))
 }
 
@@ -199,6 +199,6 @@ pub(crate) fn goes_by_hold(write: &Write, next: &Item) -> bool {
     write.limits.iter().all(|limit| {
         let terms = &next.buckets[&limit.limit].terms;
         let set = next.hold.as_ref().and_then(|hold| hold.overrides.get(&limit.limit));
-        set.map_or(!terms.is_override(), |set| terms.is_override() && terms.bucket == set.bucket)
+        set.map_or(!terms.is_override(), |set| terms.is_override() && terms.figures == set.figures)
     })
 }

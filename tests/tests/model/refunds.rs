@@ -91,7 +91,8 @@ impl Giving {
                 return Some(Fault::RefundedElsewhere);
             }
             let expected = Bucket { tat: next.tat, ..before.clone() };
-            if *next != expected || given.0 <= 0 || given > before.terms.bucket.inc(left.cost) {
+            if *next != expected || given.0 <= 0 || given > before.terms.figures.token_bucket().unwrap().inc(left.cost)
+            {
                 return Some(Fault::OverRefunded);
             }
         }

@@ -199,7 +199,8 @@ impl Scenario {
     /// All figures that `limit` ever has: its callers' and the operators'.
     pub(crate) fn buckets_of(&self, limit: &LimitName) -> Vec<TokenBucket> {
         let charges = self.callers.iter().flat_map(|caller| caller.calls.iter().flat_map(Charges::charges));
-        let own = charges.filter(|charge| charge.limit == *limit).map(|charge| charge.terms.bucket);
+        let own =
+            charges.filter(|charge| charge.limit == *limit).map(|charge| charge.terms.figures.token_bucket().unwrap());
         own.chain(self.overrides().filter(|(l, ..)| *l == limit).map(|(_, bucket, _)| bucket)).collect()
     }
 
@@ -214,7 +215,7 @@ impl Scenario {
     /// Which of the operators' overrides `item` has for `limit`. No two are equal.
     pub(crate) fn override_of(&self, item: &Item, limit: &LimitName) -> Option<usize> {
         let set = item.hold.as_ref()?.overrides.get(limit)?;
-        self.overrides().position(|(l, bucket, until)| l == limit && bucket == set.bucket && until == set.until)
+        self.overrides().position(|(l, bucket, until)| l == limit && set.figures == bucket.into() && until == set.until)
     }
 }
 

@@ -8,7 +8,8 @@ use proptest::test_runner::TestRunner;
 use tollgate::Store;
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate_core::{
-    Bucket, BusyPeriod, Clock, Hold, Item, LimitName, LimitWrite, Override, Terms, Ticks, Timestamp, Write,
+    Bucket, BusyPeriod, Clock, Figures, Hold, Item, LimitName, LimitWrite, Override, Span, Terms, Ticks, Timestamp,
+    Window, Write,
 };
 use tollgate_dynamodb::{Transacted, Written};
 
@@ -56,7 +57,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let (limit, at, terms) = (0..2_u8, 0..8_u64, 0..3_u8);
+    let (limit, at, terms) = (0..2_u8, 0..8_u64, 0..5_u8);
     prop_oneof![
         (limit.clone(), at.clone(), 1..4_u64, terms.clone()).prop_map(|(limit, at, cost, terms)| Op::Busy {
             limit,
@@ -87,14 +88,16 @@ fn limit(n: u8) -> LimitName {
 }
 
 fn terms(n: u8) -> Terms {
-    let buckets = [bucket(1, 1_000_000_000, 3), bucket(3, 7_000_000_000, 4), bucket(1, 1_000_000_000, 3)];
-    Terms::new(u64::from(n.min(1)) + 1, buckets[usize::from(n)]).on_plan(["", "", "pro"][usize::from(n)])
+    let window = |sliding| Window::new(4, Span::Every(3_000_000_000), sliding).unwrap().into();
+    let (slow, fast) = (bucket(1, 1_000_000_000, 3), bucket(3, 7_000_000_000, 4));
+    let figures: [Figures; 5] = [slow.into(), fast.into(), slow.into(), window(false), window(true)];
+    Terms::new(u64::from(n.min(1)) + 1, figures[usize::from(n)]).on_plan(["", "", "pro", "", ""][usize::from(n)])
 }
 
 /// No hold, one that ends while the test's seconds go by, a ban, figures for a limit.
 fn hold(n: u8) -> Option<Hold> {
     let until = Timestamp::from_secs(NOW + 3);
-    let figures = Override { bucket: bucket(2, 1_000_000_000, 5), until: Timestamp::from_secs(NOW + 100) };
+    let figures = Override { figures: (bucket(2, 1_000_000_000, 5)).into(), until: Timestamp::from_secs(NOW + 100) };
     let hold = Hold { id: n.into(), ..Hold::default() };
     match n {
         0 => None,
@@ -111,7 +114,8 @@ fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
     let guess = || Bucket::starting(terms(0), Ticks(1), BusyPeriod { since: at(0), id: 1 });
     match *op {
         Op::Busy { limit: l, at: s, cost, terms: t } => {
-            let limits = vec![LimitWrite::new_or_busy(limit(l), terms(t), cost, at(s), id)];
+            let seen = found(l).map(|bucket| bucket.tat);
+            let limits = LimitWrite::new_or_busy(limit(l), terms(t), seen, cost, at(s), id).into_iter().collect();
             // Every third caller knows nothing of a hold.
             Write::new(limits, at(s), 9 + u64::from(t), held.filter(|_| !id.is_multiple_of(3)))
         }
@@ -120,20 +124,25 @@ fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
             Write::new(limits, at(s), 9 + u64::from(t), held)
         }
         Op::Exact { limit: l, truth, tat, terms: t } => {
-            let next = Bucket::starting(terms(t), terms(t).bucket.at(at(tat)), BusyPeriod { since: at(0), id });
+            let next = Bucket::starting(terms(t), terms(t).figures.full(at(tat)), BusyPeriod { since: at(0), id });
             let wrong = Some(guess()).filter(|_| tat.is_multiple_of(2));
             let seen = if truth { found(l).cloned() } else { wrong };
             Write::new(vec![LimitWrite::exact(limit(l), seen.as_ref(), next)], at(0), 12, held)
         }
         Op::Both { at: s, cost, terms: t } => {
-            let busy = LimitWrite::new_or_busy(limit(0), terms(t), cost, at(s), id);
+            let seen = found(0).map(|bucket| bucket.tat);
+            let busy = LimitWrite::new_or_busy(limit(0), terms(t), seen, cost, at(s), id);
             let idle = LimitWrite::new_or_idle(limit(1), terms(t), cost, at(s), id);
-            Write::new(vec![busy, idle], at(s), 12, held)
+            Write::new(busy.into_iter().chain([idle]).collect(), at(s), 12, held)
         }
         Op::GiveBack { limit: l, truth, by } => {
             let mut seen = found(l).cloned().unwrap_or_else(guess);
             seen.gross = seen.gross + Ticks(i128::from(!truth));
-            Write::giving_back(vec![LimitWrite::give_back(limit(l), &seen, seen.terms.bucket.inc(by))])
+            Write::giving_back(vec![LimitWrite::give_back(
+                limit(l),
+                &seen,
+                Ticks(i128::from(by) * seen.terms.figures.token_bucket().map_or(1, |bucket| bucket.inc(1).0)),
+            )])
         }
         Op::Hold { truth, next } => {
             let wrong = hold(next.wrapping_add(1) % 4);
@@ -209,8 +218,9 @@ async fn extremes_survive_the_way_through_the_table() {
     for bucket in cases {
         let key = key();
         let now = client.clock.now();
-        let write = LimitWrite::new_or_busy(limit(0), Terms::new(u64::MAX, bucket), bucket.burst(), now, u64::MAX);
-        let write = Write::new(vec![write], now, bucket.horizon_secs(), None);
+        let write =
+            LimitWrite::new_or_busy(limit(0), Terms::new(u64::MAX, bucket), None, bucket.burst(), now, u64::MAX);
+        let write = Write::new(vec![write.unwrap()], now, bucket.horizon_secs(), None);
         let Written::Applied(item) = store.write(&key, &write).await.unwrap() else { panic!("new key") };
         assert_eq!(Some(item), write.apply(None));
     }

@@ -40,7 +40,7 @@ impl Slow {
 
     fn left(&self, charges: &Charges) -> u64 {
         let item = self.memory.item(charges.item()).unwrap_or_default();
-        let bucket = charges.charges()[0].terms.bucket;
+        let bucket = charges.charges()[0].terms.figures.token_bucket().unwrap();
         bucket.remaining(item.buckets.values().next().map(|b| b.tat), self.memory.moment().now)
     }
 }

@@ -23,7 +23,7 @@ fn limit(name: &str) -> LimitName {
 /// Other figures for the harness's limit, `n` an hour, for so many seconds.
 fn figures(client: &Client, n: u64, secs: u64) -> Order {
     let until = client.clock_now() + Duration::from_secs(secs);
-    Order::Override(limit("limit"), Override { bucket: bucket(n, HOUR, n), until })
+    Order::Override(limit("limit"), Override { figures: (bucket(n, HOUR, n)).into(), until })
 }
 
 fn ban(client: &Client, secs: u64) -> Order {
@@ -225,7 +225,8 @@ async fn sixteen_limits_can_have_figures_and_a_seventeenth_is_refused() {
     let operator = Client::new().await;
     let item = key();
     let until = operator.clock_now() + Duration::from_secs(60);
-    let other = |i: u64| Order::Override(limit(&format!("l{i}")), Override { bucket: bucket(1, HOUR, 1), until });
+    let other =
+        |i: u64| Order::Override(limit(&format!("l{i}")), Override { figures: (bucket(1, HOUR, 1)).into(), until });
     for i in 0..16 {
         order(&operator, &item, &other(i)).await;
     }

@@ -20,4 +20,5 @@ mod revisions;
 mod rotation;
 mod several_keys;
 mod table;
+mod windows;
 mod writes;

@@ -236,7 +236,7 @@ async fn what_is_set_on_one_item_of_a_caller_joins_what_is_set_on_the_other() {
     let store = client.limiter.store();
     let both = [key(), key()];
     let until = |secs| client.clock_now() + Duration::from_secs(secs);
-    let figures = |n, secs| Override { bucket: bucket(n, SECOND, n), until: until(secs) };
+    let figures = |n, secs| Override { figures: (bucket(n, SECOND, n)).into(), until: until(secs) };
     let name = |name: &str| LimitName::new(name).unwrap();
     for (item, order) in [
         (0, Order::Ban(until(60))),
@@ -267,7 +267,7 @@ async fn operators_at_once_leave_both_items_of_a_caller_with_one_hold() {
     for round in 0..10 {
         let both = [key(), key()];
         let until = client.clock_now() + Duration::from_secs(600 + round);
-        let figures = Override { bucket: bucket(9, SECOND, 9), until };
+        let figures = Override { figures: (bucket(9, SECOND, 9)).into(), until };
         let set = Order::Override(LimitName::new("limit").unwrap(), figures);
         admin::order(store, &both[1..], &set).await.unwrap();
         let (keep, ban, lift) = (Order::Keep, Order::Ban(until), Order::Allow(None));

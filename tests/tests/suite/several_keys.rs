@@ -178,7 +178,7 @@ async fn a_limit_that_only_reports_never_denies_and_is_told() {
     assert_eq!((decision.is_allowed(), round_trips, stranger.counts().mispredicted), (true, 2, 1));
     let trial = LimitName::new("trial").unwrap();
     let stored = client.limiter.store().read(&item, &[]).await.unwrap().unwrap();
-    assert_eq!(stored.buckets[&trial].terms.bucket.remaining(Some(stored.buckets[&trial].tat), client.clock_now()), 0);
+    assert_eq!(stored.buckets[&trial].terms.figures.remaining(Some(stored.buckets[&trial].tat), client.clock_now()), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -241,7 +241,7 @@ const GONE: fn() -> Error = || Error::Throttled("ThrottlingException".to_owned()
 /// What the bucket of the only limit of `charges` has left.
 fn remaining(memory: &MemoryStore, charges: &Charges) -> u64 {
     let item = memory.item(charges.item()).unwrap_or_default();
-    let bucket = charges.charges()[0].terms.bucket;
+    let bucket = charges.charges()[0].terms.figures.token_bucket().unwrap();
     bucket.remaining(item.buckets.values().next().map(|b| b.tat), memory.moment().now)
 }
 

@@ -1,16 +1,17 @@
 //! Round trips and write units a decision, by situation.
 
-use super::charges;
+use super::{charges, charging};
 use crate::args::Target;
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::open;
 use crate::race::Race;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tollgate::Limiter;
-use tollgate_core::Charges;
+use tollgate_core::{Charges, LimitName, Zone};
 use tollgate_dynamodb::connect::Connected;
+use tollgate_policy::Algorithm;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 const DECISIONS: u32 = 50;
@@ -64,12 +65,29 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
     let atomic =
         || Ok::<_, crate::error::CliError>(three_keys(1_000_000)?.into_iter().map(|c| c.atomically(true)).collect());
 
+    let counting = |algorithm: Algorithm, rate: &str| {
+        let figures = algorithm.figures(rate, None).map_err(|error| CliError::Input(error.to_string()))?;
+        charging(vec![(LimitName::new("orders")?, figures.core())]).map(all)
+    };
+    let by_month = counting(Algorithm::Quota(Zone::UTC), "100000/month")?;
+    // Each decision finds the window before the one that it is in.
+    let next_window = Setting { pause: Duration::from_secs(1), ..after(1) };
+    let few = |mut decisions: Vec<Vec<Charges>>| {
+        decisions.truncate(3);
+        decisions
+    };
+
     Ok(vec![
         sequence("new key", first, new_keys).await?,
         sequence("steady allow", after(1), busy).await?,
         sequence("idle key", pausing, idle).await?,
         sequence("denial, known", after(4), spent()?).await?,
         sequence("denial, unknown", forgetting(3), spent()?).await?,
+        sequence("fixed window", after(1), counting(Algorithm::FixedWindow, "1000/h")?).await?,
+        sequence("fixed window, a new one", next_window, few(counting(Algorithm::FixedWindow, "1000/s")?)).await?,
+        sequence("quota of a month", after(1), by_month).await?,
+        sequence("sliding window", after(1), counting(Algorithm::SlidingWindow, "1000/h")?).await?,
+        sequence("sliding window, a new one", next_window, few(counting(Algorithm::SlidingWindow, "1000/s")?)).await?,
         sequence("3 limits on one key", after(1), three).await?,
         sequence("3 keys", after(1), all(three_keys(1_000_000)?)).await?,
         sequence("3 keys, known denial", after(4), all(three_keys(3)?)).await?,

@@ -16,7 +16,7 @@ use crate::output;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
-use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, Figures, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
@@ -61,13 +61,20 @@ pub async fn measure(args: &BenchArgs) -> Result<Report> {
 
 /// The charges of one decision: one token of each of `limits` (name, tokens, seconds) of a new key.
 fn charges(limits: &[(&str, u64, u64)]) -> Result<Vec<Charges>> {
-    let key = Key::new([("bench", format!("{:016x}", fastrand::u64(..)))])?;
-    let charge = |&(name, tokens, secs): &(&str, u64, u64)| {
-        let bucket = TokenBucket::new(tokens, secs.saturating_mul(1_000_000_000), tokens)?;
-        let limit = LimitName::new(name)?;
-        Ok(Charge { limit, terms: Terms::new(1, bucket), on_change: OnChange::default(), cost: 1, mode: Mode::Enforce })
+    let bucket = |&(name, tokens, secs): &(&str, u64, u64)| {
+        Ok((LimitName::new(name)?, TokenBucket::new(tokens, secs.saturating_mul(1_000_000_000), tokens)?.into()))
     };
-    Ok(vec![Charges::new(ItemKey::shared(key), limits.iter().map(charge).collect::<Result<_>>()?)?])
+    charging(limits.iter().map(bucket).collect::<Result<Vec<_>>>()?)
+}
+
+/// The charges of one decision: one of each of `limits` of a new key.
+fn charging(limits: Vec<(LimitName, Figures)>) -> Result<Vec<Charges>> {
+    let key = Key::new([("bench", format!("{:016x}", fastrand::u64(..)))])?;
+    let charge = |(limit, figures)| {
+        let terms = Terms::new(1, figures);
+        Charge { limit, terms, on_change: OnChange::default(), cost: 1, mode: Mode::Enforce }
+    };
+    Ok(vec![Charges::new(ItemKey::shared(key), limits.into_iter().map(charge).collect())?])
 }
 
 fn task_failed(error: &tokio::task::JoinError) -> CliError {

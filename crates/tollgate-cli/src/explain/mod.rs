@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tollgate::http::{Explained, Facts, Matched};
-use tollgate_core::Charges;
+use tollgate_core::{Charges, Zone};
 use tollgate_dynamodb::partition_key;
 use tollgate_policy::{Error, Mode, Network, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
 
@@ -62,8 +62,13 @@ struct Charge {
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<String>,
     rate: String,
-    burst: u64,
+    /// Of a token bucket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u64>,
     algorithm: &'static str,
+    /// Of a quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<&'static str>,
     /// `enforce` or `shadow`.
     mode: &'static str,
     /// `open` or `closed`.
@@ -158,8 +163,9 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             key,
             missing,
             rate: figures.rate().to_owned(),
-            burst: figures.bucket().burst(),
-            algorithm: "token-bucket",
+            burst: figures.core().token_bucket().map(|bucket| bucket.burst()),
+            algorithm: limit.algorithm().as_str(),
+            zone: limit.algorithm().zone().map(Zone::name),
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
             on_store_failure: if is_open { "open" } else { "closed" },
             own_item: limit.has_own_item(),
@@ -249,14 +255,19 @@ fn text(explanation: &Explanation) -> String {
         None => {}
     }
     for charge in charges {
-        let Charge { limit, cost, rate, burst, on_store_failure, .. } = charge;
+        let Charge { limit, cost, rate, on_store_failure, .. } = charge;
+        let counted = match (charge.burst, charge.zone) {
+            (Some(burst), _) => format!("burst {burst}"),
+            (None, Some(zone)) => format!("{} in {zone}", charge.algorithm),
+            (None, None) => charge.algorithm.to_owned(),
+        };
         let says = |holds: bool, what: &'static str| if holds { what } else { "" };
         let mode = says(charge.mode == "shadow", ", only reports");
         let own_item = says(charge.own_item, ", an item of its own");
         let atomic = says(charge.atomic, ", atomic");
         let _ = write!(
             out,
-            "  {limit}: cost {cost} of {rate}, burst {burst}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
+            "  {limit}: cost {cost} of {rate}, {counted}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
         );
         let _ = match (&charge.key, &charge.missing) {
             (Some(key), _) => writeln!(out, "on key {key}"),

@@ -184,7 +184,7 @@ impl Race {
         };
         let observe = self.charges.iter().map(free).collect::<tollgate_core::Result<Vec<_>>>()?;
         let seen = self.limiter().await?.0.take(&observe).await?;
-        Ok(seen.limits.iter().map(|l| l.terms.bucket.burst() - l.remaining).collect())
+        Ok(seen.limits.iter().map(|l| l.terms.figures.most() - l.remaining).collect())
     }
 }
 

@@ -183,7 +183,11 @@ fn debt_carried_in_beyond_the_burst_is_never_pulled_back() {
             assert!(!told.decision.is_allowed() && !told.pulled_back(), "after {ms} ms");
         }
         let tat = store.bucket("l").tat;
-        assert_eq!(tat, small.bucket.at(at(0)) + small.bucket.inc(100), "a hundred tokens at 1 a second");
+        assert_eq!(
+            tat,
+            small.figures.token_bucket().unwrap().at(at(0)) + small.figures.token_bucket().unwrap().inc(100),
+            "a hundred tokens at 1 a second"
+        );
         assert!(store.allows(&small, 1, at(96 * SECOND)));
     }
 }
@@ -207,7 +211,7 @@ fn an_override_does_not_take_a_bucket_back_to_an_older_revision() {
     let mut store = Store::default();
     assert!(store.allows(&old, 4, at(0)));
     assert!(!store.allows(&new, 1, at(0)), "4 of 4 are 2 of 2");
-    let figures = Override { bucket: bucket(2, SECOND, 2), until: at(HOUR) };
+    let figures = Override { figures: (bucket(2, SECOND, 2)).into(), until: at(HOUR) };
     let hold = Hold { id: 1, overrides: [(LimitName::new("l").unwrap(), figures)].into(), ..Hold::default() };
     store.set_hold(Some(hold), at(0));
     assert!(!store.allows(&new, 1, at(0)));

@@ -51,7 +51,10 @@ fn a_pull_back_renews_the_busy_period_and_is_counted_once() {
     let before = store.bucket("l").busy_period;
     let told = store.ask(&single(&terms(), 1), at(0));
     assert!(told.pulled_back() && !told.decision.is_allowed());
-    assert_eq!(store.bucket("l").tat, terms().bucket.at(at(0)) + terms().bucket.window());
+    assert_eq!(
+        store.bucket("l").tat,
+        terms().figures.token_bucket().unwrap().at(at(0)) + terms().figures.token_bucket().unwrap().window()
+    );
     assert_ne!(store.bucket("l").busy_period, before);
     assert!(!store.ask(&single(&terms(), 1), at(0)).pulled_back());
 }

@@ -4,15 +4,15 @@
 //! Each runs the real [`Take`] and the real [`Refund`]. What is admitted is checked over every interval of every key,
 //! exactly, and every kind of naive refund breaks that bound in the same histories.
 
-use crate::store::{MS, Rng, SECOND, START, bucket, charge, over_bound_by_clocks, plan};
+use crate::store::{MS, Rng, SECOND, START, bucket, charge, over_bound_by_clocks};
 use std::ops::Range;
 use std::time::Duration;
 use tollgate_core::refund::Step as RefundStep;
 use tollgate_core::take::{Moment, Notice};
 use tollgate_core::write::Assign;
 use tollgate_core::{
-    Bucket, Charged, Charges, Check, Expect, Hold, Item, ItemKey, Key, LimitName, Override, Refund, Step, Take, Ticks,
-    Timestamp, TokenBucket, Write,
+    Bucket, Charged, Charges, Check, Expect, Figures, Hold, Item, ItemKey, Key, LimitName, Override, Refund, Span,
+    Step, Take, Terms, Ticks, Timestamp, TokenBucket, Window, Write,
 };
 
 /// Histories in all, over the tests of the real protocol.
@@ -44,6 +44,8 @@ struct Kind {
     apart: bool,
     plans: bool,
     operators: bool,
+    /// Windows of a second instead of token buckets, and whether they slide.
+    windows: Option<bool>,
     rule: Rule,
 }
 
@@ -96,9 +98,9 @@ struct World {
     items: Vec<Option<Item>>,
     /// What each caller last saw of each key.
     seen: Vec<Vec<Option<Item>>>,
-    plans: Vec<[TokenBucket; 2]>,
-    /// All figures that each key ever has.
-    figures: Vec<Vec<TokenBucket>>,
+    plans: Vec<[Figures; 2]>,
+    /// All token buckets that each key ever has.
+    buckets: Vec<Vec<TokenBucket>>,
     admitted: Vec<Vec<(Timestamp, u64)>>,
     calls: Vec<Call>,
     givings: Vec<Giving>,
@@ -114,9 +116,13 @@ fn limit() -> LimitName {
 impl World {
     fn new(seed: u64, kind: Kind) -> Self {
         let mut rng = Rng::new(seed);
-        let plans: Vec<_> =
-            (0..kind.keys).map(|_| [(); 2].map(|()| bucket(rng.pick(2, 4), SECOND, rng.pick(1, 8)))).collect();
-        let figures = plans.iter().map(|both| both[..if kind.plans { 2 } else { 1 }].to_vec()).collect();
+        let figures = |rng: &mut Rng| match kind.windows {
+            None => bucket(rng.pick(2, 4), SECOND, rng.pick(1, 8)).into(),
+            Some(sliding) => Window::new(rng.pick(1, 8), Span::Every(SECOND), sliding).unwrap().into(),
+        };
+        let plans: Vec<[Figures; 2]> = (0..kind.keys).map(|_| [(); 2].map(|()| figures(&mut rng))).collect();
+        let used = |both: &[Figures; 2]| both[..if kind.plans { 2 } else { 1 }].to_vec();
+        let buckets = plans.iter().map(|both| used(both).iter().filter_map(Figures::token_bucket).collect()).collect();
         Self {
             kind,
             rng,
@@ -124,7 +130,7 @@ impl World {
             items: vec![None; kind.keys],
             seen: vec![vec![None; kind.keys]; OFFSETS.len()],
             plans,
-            figures,
+            buckets,
             admitted: vec![Vec::new(); kind.keys],
             calls: Vec::new(),
             givings: Vec::new(),
@@ -168,9 +174,18 @@ impl World {
         let over = |key: usize| {
             let mut admitted = self.admitted[key].clone();
             admitted.sort_unstable();
-            over_bound_by_clocks(&self.figures[key], &admitted, apart)
+            match self.kind.windows {
+                None => over_bound_by_clocks(&self.buckets[key], &admitted, apart),
+                Some(sliding) => over_windows(self.most(key), sliding, &admitted),
+            }
         };
         (0..self.kind.keys).map(over).max().unwrap()
+    }
+
+    /// Most that a window of the key has.
+    fn most(&self, key: usize) -> u64 {
+        let [a, b] = self.plans[key].map(|figures| figures.most());
+        if self.kind.plans { a.max(b) } else { a }
     }
 
     /// A call begins, on one key or several.
@@ -182,8 +197,8 @@ impl World {
         let keys = 0..=if self.rng.pick(0, 2) == 0 { self.index(self.kind.keys) } else { 0 };
         let mut part = |key: usize| {
             let figures = self.plans[key][side];
-            let cost = self.rng.pick(1, figures.burst());
-            let terms = plan(1, ["a", "b"][side], figures);
+            let cost = self.rng.pick(1, figures.most());
+            let terms = Terms::new(1, figures).on_plan(["a", "b"][side]);
             let item = ItemKey::shared(Key::new([("user", "alice")]).unwrap());
             let charges = Charges::new(item, vec![charge("l", &terms, cost)]).unwrap();
             self.ids += 1;
@@ -236,6 +251,11 @@ impl World {
                 if let Some(left) = self.apply(key, write) {
                     assert!(!part.take.is_charging() || !self.is_banned(&left), "charged under a ban");
                     part.dated = dated.unwrap_or(part.dated);
+                    if self.kind.windows.is_some() {
+                        // Within its call, at whichever instant of the window that it was counted in.
+                        let start = opening(left.buckets["l"].tat);
+                        part.dated = part.dated.clamp(start, start + Duration::from_nanos(SECOND - 1));
+                    }
                     let step = part.take.applied(&left, moment);
                     part.left = Some(left);
                     step
@@ -321,8 +341,8 @@ impl World {
             }
             _ => {
                 let figures = bucket(self.rng.pick(1, 3), SECOND, self.rng.pick(1, 6));
-                self.figures[key].push(figures);
-                hold.overrides.insert(limit(), Override { bucket: figures, until });
+                self.buckets[key].push(figures);
+                hold.overrides.insert(limit(), Override { figures: (figures).into(), until });
                 Some(hold)
             }
         };
@@ -357,6 +377,11 @@ fn dated(write: &Write, offset: i64) -> Option<Timestamp> {
     Some(clock.offset_by(-offset))
 }
 
+/// When the window began that a state counts in.
+fn opening(state: Ticks) -> Timestamp {
+    Timestamp::from_nanos(u64::try_from(state.0 / 1_000_000_000_000_000_000).unwrap())
+}
+
 /// The first step of a refund by a naive rule: the real one, of a charge that was made up to that end.
 fn reckon(
     rule: Rule,
@@ -369,6 +394,10 @@ fn reckon(
     const FAR: Ticks = Ticks(i128::MAX / 4);
     let item = found?;
     let bucket = item.buckets.get("l")?;
+    if rule == Rule::All && bucket.terms.figures.token_bucket().is_none() {
+        // As if it had been charged to the window that is found.
+        return Some(Refund::start(vec![Charged::new(limit(), cost, bucket, now)], item, now).1);
+    }
     let after = match rule {
         Rule::Real | Rule::WithoutGross => return None,
         Rule::All => {
@@ -390,7 +419,22 @@ fn blindly(write: &Write) -> Write {
     write
 }
 
-const REAL: Kind = Kind { keys: 2, apart: false, plans: false, operators: false, rule: Rule::Real };
+const REAL: Kind = Kind { keys: 2, apart: false, plans: false, operators: false, windows: None, rule: Rule::Real };
+
+/// By how much a window has more than `most`, or, if it slides, a stretch as long as one more than twice that.
+fn over_windows(most: u64, sliding: bool, admitted: &[(Timestamp, u64)]) -> i128 {
+    let sum = |is_in: &dyn Fn(u64) -> bool| {
+        admitted.iter().filter(|(at, _)| is_in(at.as_nanos())).map(|(_, cost)| i128::from(*cost)).sum::<i128>()
+    };
+    let over = |(at, _): &(Timestamp, u64)| {
+        let at = at.as_nanos();
+        let in_window = sum(&|other| other / SECOND == at / SECOND) - i128::from(most);
+        // The count of a window before that was full leaves no room at its end, and all of it a window later.
+        let in_stretch = sum(&|other| (at..at + SECOND).contains(&other)) - 2 * i128::from(most) + i128::from(most > 1);
+        in_window.max(if sliding { in_stretch } else { 0 })
+    };
+    admitted.iter().map(over).max().unwrap_or(0).max(0)
+}
 
 /// All of these histories keep every bound.
 fn keep_every_bound(seeds: Range<u64>, kind: Kind) {
@@ -417,6 +461,24 @@ fn calls_of_two_plans_with_clocks_apart_keep_every_bound() {
 #[test]
 fn calls_beside_operators_with_clocks_apart_keep_every_bound() {
     keep_every_bound(HISTORIES * 3 / 4..HISTORIES, Kind { apart: true, plans: true, operators: true, ..REAL });
+}
+
+#[test]
+fn windows_with_refunds_and_two_plans_keep_every_bound() {
+    for sliding in [false, true] {
+        let kind = Kind { windows: Some(sliding), ..REAL };
+        keep_every_bound(0..HISTORIES / 16, kind);
+        keep_every_bound(HISTORIES / 16..HISTORIES / 8, Kind { plans: true, ..kind });
+    }
+}
+
+/// PostHog PR#83938, express-rate-limit PR#647: a refund after the window moved on credits nothing.
+#[test]
+fn a_refund_to_whatever_window_is_found_breaks_a_bound_in_the_same_histories() {
+    for sliding in [false, true] {
+        let kind = Kind { windows: Some(sliding), rule: Rule::All, ..REAL };
+        assert!((0..HISTORIES / 16).any(|seed| World::new(seed, kind).run() > 0), "sliding: {sliding}");
+    }
 }
 
 /// If none of these did, the tests above would prove nothing.

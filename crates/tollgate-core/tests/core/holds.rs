@@ -14,7 +14,7 @@ fn ban(id: u64, until: Timestamp) -> Hold {
 }
 
 fn set(id: u64, figures: TokenBucket, until: Timestamp) -> Hold {
-    let overrides = [(LimitName::new("l").unwrap(), Override { bucket: figures, until })].into();
+    let overrides = [(LimitName::new("l").unwrap(), Override { figures: (figures).into(), until })].into();
     Hold { id, overrides, ..Hold::default() }
 }
 

@@ -18,4 +18,5 @@ mod shadow;
 mod store;
 mod terms;
 mod token_bucket;
+mod window;
 mod writes;

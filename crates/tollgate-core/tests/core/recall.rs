@@ -33,7 +33,7 @@ fn any_hold() -> impl Strategy<Value = Option<Hold>> {
     let other = (0..2usize, until.clone(), 1..4u64, 1..5u64);
     (prop::option::of(until), prop::option::of(other)).prop_map(|(banned_until, other)| {
         let overrides = other.map(|(limit, until, n, burst)| {
-            (LimitName::new(LIMITS[limit]).unwrap(), Override { bucket: bucket(n, SECOND, burst), until })
+            (LimitName::new(LIMITS[limit]).unwrap(), Override { figures: (bucket(n, SECOND, burst)).into(), until })
         });
         let hold = Hold { id: 1, banned_until, overrides: BTreeMap::from_iter(overrides) };
         (!hold.is_empty()).then_some(hold)

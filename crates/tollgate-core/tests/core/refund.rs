@@ -29,7 +29,11 @@ fn a_refund_after_the_bucket_has_moved_on_credits_nothing() {
     assert_eq!(late, Step::Done, "what was charged has come back by itself");
     let Step::Write(write) = Refund::start(charge.clone(), &left, at(SECOND)).1 else { panic!("three are left") };
     let given = write.apply(Some(&left)).unwrap();
-    assert_eq!(given.buckets["l"].tat, terms().bucket.at(at(SECOND)), "the part in the future, and no more");
+    assert_eq!(
+        given.buckets["l"].tat,
+        terms().figures.token_bucket().unwrap().at(at(SECOND)),
+        "the part in the future, and no more"
+    );
     // Something charged since, or a new busy period once it was idle: the same request changes nothing.
     let (_, busy) = charged(&mut store, 1, at(2 * SECOND));
     assert_eq!(write.apply(Some(&busy)), None);

@@ -48,7 +48,10 @@ fn a_denial_that_moves_one_limit_to_new_terms_charges_none() {
     let told = store.ask(&on_key(vec![charge("short", &short(), 1), charge("long", &newer, 1)]), at(0));
     assert_eq!(told.decision.outcome(), Outcome::Denied);
     assert_eq!((store.bucket("short"), &store.bucket("long").terms), (&short_before, &newer));
-    assert_eq!(store.bucket("long").tat, newer.bucket.at(at(0)) + newer.bucket.window());
+    assert_eq!(
+        store.bucket("long").tat,
+        newer.figures.token_bucket().unwrap().at(at(0)) + newer.figures.token_bucket().unwrap().window()
+    );
 }
 
 /// parse-server#10624.
@@ -74,10 +77,11 @@ fn a_late_write_of_one_limit_does_not_let_another_expire() {
     let mut store = Store::default();
     let lateness = tollgate_core::TokenBucket::LATEST_ARRIVAL_SECS;
     assert!(store.ask(&on_key(vec![charge("long", &long(), 3)]), at(lateness * SECOND)).decision.is_allowed());
-    let late = on_key(vec![charge("short", &short(), 1)]).with_horizon(long().bucket.horizon_secs());
+    let late =
+        on_key(vec![charge("short", &short(), 1)]).with_horizon(long().figures.token_bucket().unwrap().horizon_secs());
     store.ask(&late, at(0));
     let expires_at = i128::from(store.item.as_ref().unwrap().expires_at.unwrap()) * i128::from(SECOND);
-    assert!(expires_at * i128::from(long().bucket.n()) >= store.bucket("long").tat.0);
+    assert!(expires_at * i128::from(long().figures.token_bucket().unwrap().n()) >= store.bucket("long").tat.0);
 }
 
 #[test]
@@ -126,7 +130,7 @@ proptest! {
                 prop_assert!(!told.decision.limits.iter().all(fits), "denied though all fit");
             }
         }
-        prop_assert_eq!(over_bound(&[a.bucket], &admitted[0]), 0);
-        prop_assert_eq!(over_bound(&[b.bucket], &admitted[1]), 0);
+        prop_assert_eq!(over_bound(&[a.figures.token_bucket().unwrap()], &admitted[0]), 0);
+        prop_assert_eq!(over_bound(&[b.figures.token_bucket().unwrap()], &admitted[1]), 0);
     }
 }

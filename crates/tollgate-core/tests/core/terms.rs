@@ -27,7 +27,7 @@ fn an_override_is_written_before_the_terms_in_whose_place_it_stands() {
     let terms = policy.overridden_by(bucket(1, SECOND, 2));
     assert_eq!(terms.to_string(), "1/1000000000/2!3/7/60000000000/7/a/b!c");
     assert_eq!(terms.to_string().parse::<Terms>().unwrap(), terms);
-    assert_eq!((terms.policy(), terms.bucket), (policy.clone(), bucket(1, SECOND, 2)));
+    assert_eq!((terms.policy(), terms.figures.token_bucket().unwrap()), (policy.clone(), bucket(1, SECOND, 2)));
     assert_eq!(terms.overridden_by(bucket(2, SECOND, 2)).policy(), policy, "one override in place of another");
     for text in ["!3/7/60000000000/7/", "1/1000000000/2!", "1/1000000000/2!1/1000000000/2!3/7/60000000000/7/"] {
         assert!(text.parse::<Terms>().is_err(), "{text:?}");
@@ -41,9 +41,9 @@ fn when_an_override_ends_a_bucket_goes_to_its_callers_terms_or_to_newer_ones() {
     let figures = bucket(5, SECOND, 5);
     let held = new.overridden_by(figures);
     for caller in [&old, &new, &pro] {
-        assert_eq!(caller.beside(Some(&new), Some(figures)), held);
-        assert_eq!(caller.beside(Some(&held), Some(figures)), held, "all agree, whoever came first");
-        assert_eq!(caller.beside(None, Some(figures)), caller.overridden_by(figures));
+        assert_eq!(caller.beside(Some(&new), Some(figures.into())), held);
+        assert_eq!(caller.beside(Some(&held), Some(figures.into())), held, "all agree, whoever came first");
+        assert_eq!(caller.beside(None, Some(figures.into())), caller.overridden_by(figures));
         assert_eq!(&caller.beside(Some(&held), None), if caller == &old { &new } else { caller });
         assert_eq!(&caller.beside(Some(&new), None), caller);
     }
@@ -85,10 +85,10 @@ proptest! {
     #[test]
     fn debt_moves_between_plans_in_tokens_rounded_up(old in small_terms(), new in small_terms(), debt in 0..10_i128.pow(18)) {
         let new = Terms { revision: old.revision, plan: "other".into(), ..new };
-        let tat = old.bucket.at(at(0)) + Ticks(debt);
+        let tat = old.figures.token_bucket().unwrap().at(at(0)) + Ticks(debt);
         for rule in [OnChange::Proportional, OnChange::Reset, OnChange::Keep] {
-            let carried = (new.carry(&old, tat, at(0), rule) - new.bucket.at(at(0))).0;
-            let (from, to) = (i128::from(old.bucket.period()), i128::from(new.bucket.period()));
+            let carried = (new.carry(&old, tat, at(0), rule) - new.figures.token_bucket().unwrap().at(at(0))).0;
+            let (from, to) = (i128::from(old.figures.token_bucket().unwrap().period()), i128::from(new.figures.token_bucket().unwrap().period()));
             prop_assert!(carried * from >= debt * to);
             prop_assert!((carried - 1) * from < debt * to);
         }
@@ -97,9 +97,9 @@ proptest! {
     #[test]
     fn a_newer_revision_moves_debt_by_its_rule(old in small_terms(), new in small_terms(), share in 0..=1000i128) {
         let new = Terms { revision: old.revision + 1, ..new };
-        let (w, debt) = (new.bucket.window().0, old.bucket.window().0 / 1000 * share);
-        let tat = old.bucket.at(at(0)) + Ticks(debt);
-        let carried = |rule| (new.carry(&old, tat, at(0), rule) - new.bucket.at(at(0))).0;
+        let (w, debt) = (new.figures.token_bucket().unwrap().window().0, old.figures.token_bucket().unwrap().window().0 / 1000 * share);
+        let tat = old.figures.token_bucket().unwrap().at(at(0)) + Ticks(debt);
+        let carried = |rule| (new.carry(&old, tat, at(0), rule) - new.figures.token_bucket().unwrap().at(at(0))).0;
         prop_assert_eq!(carried(OnChange::Reset), 0);
         prop_assert!(carried(OnChange::Keep) <= w);
         prop_assert!(carried(OnChange::Proportional) <= w);

@@ -36,6 +36,7 @@ pub(super) const LIMIT: KeyList = KeyList {
     keys: &[
         "key",
         "algorithm",
+        "zone",
         "rate",
         "burst",
         "plans",
@@ -48,10 +49,7 @@ pub(super) const LIMIT: KeyList = KeyList {
         "on_store_failure",
         "headers",
     ],
-    later: &[
-        ("count", "remove `count`; every call is counted"),
-        ("zone", "remove `zone`; a token bucket has no calendar"),
-    ],
+    later: &[("count", "remove `count`; every call is counted")],
 };
 
 pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", "burst"], later: &[] };

@@ -2,15 +2,16 @@
 
 use super::fields::{self, Fields, Node};
 use super::keys;
+use crate::algorithm::Algorithm;
 use crate::limit::{Figures, KeyPart, Limit};
 use crate::message::{Message, Messages};
 use crate::policy::Plans;
-use crate::rate::{self, Rate};
+use crate::rate;
 use crate::report::{Report, Span};
 use crate::suggest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tollgate_core::{LimitName, Mode, OnChange, StoreFailure, TokenBucket};
+use tollgate_core::{LimitName, Mode, OnChange, StoreFailure, TokenBucket, Zone};
 
 /// Most entries of a key, and most alternatives of an entry.
 const MAX_KEY: usize = 4;
@@ -61,8 +62,11 @@ fn limit(
         .required(report, "key", &format!("say who is counted: `key = {KEY_EXAMPLE}`"))
         .and_then(|node| key(report, node, scope));
     // The figures of another algorithm follow other rules; what this one would say about them is noise.
-    let (base, by_plan) = match algorithm(report, &fields) {
-        Some(()) => (figures(report, &fields), by_plan(report, fields.get("plans"), scope.plans)),
+    let algorithm = algorithm(report, &fields);
+    let (base, by_plan) = match algorithm {
+        Some(algorithm) => {
+            (figures(report, &fields, algorithm), by_plan(report, fields.get("plans"), scope.plans, algorithm))
+        }
         None => (None, None),
     };
     let own_item = fields.get("own_item").map(|node| fields::boolean(report, node, "own_item", "false"));
@@ -90,6 +94,7 @@ fn limit(
     Some(Limit {
         name: name?,
         key: key?,
+        algorithm: algorithm?,
         base: base?,
         by_plan: by_plan?,
         on_change: on_change?,
@@ -163,19 +168,49 @@ fn key_part<'a>(
     valid.then(|| KeyPart::new(alternatives.into_iter().map(str::to_owned).collect()))
 }
 
-fn algorithm(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<()> {
-    let later = ["fixed-window", "quota", "sliding-window", "sliding-log", "pacer"];
-    let Some(node) = fields.get("algorithm") else { return Some(()) };
-    if let Some(name) = node.get_ref().as_str().filter(|name| later.contains(name)) {
-        let help = "write `algorithm = \"token-bucket\"`, or remove the limit";
-        report.error(&node.span(), format!("algorithm `{name}` is not supported by this version"), help);
-        return None;
+fn algorithm(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Algorithm> {
+    let later = ["sliding-log", "pacer"];
+    let zone = fields.get("zone");
+    let algorithm = match fields.get("algorithm") {
+        Some(node) if node.get_ref().as_str().is_some_and(|name| later.contains(&name)) => {
+            let name = node.get_ref().as_str().unwrap_or_default();
+            let help = "write `algorithm = \"token-bucket\"`, or remove the limit";
+            report.error(&node.span(), format!("algorithm `{name}` is not supported by this version"), help);
+            return None;
+        }
+        Some(node) => {
+            let all =
+                [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::Quota(Zone::UTC), Algorithm::SlidingWindow];
+            fields::word(report, node, "algorithm", &all.map(|algorithm| (algorithm.as_str(), algorithm)))?
+        }
+        None => Algorithm::default(),
+    };
+    match (algorithm, zone) {
+        (Algorithm::Quota(_), Some(node)) => Some(Algorithm::Quota(time_zone(report, node)?)),
+        (_, Some(node)) => {
+            let message = format!("a limit with `algorithm = \"{}\"` has no calendar, and no zone", algorithm.as_str());
+            report.error(&node.span(), message, "remove `zone`, or write `algorithm = \"quota\"`");
+            None
+        }
+        (algorithm, None) => Some(algorithm),
     }
-    fields::word(report, node, "algorithm", &[("token-bucket", ())])
+}
+
+fn time_zone(report: &mut Report<'_>, node: Node<'_>) -> Option<Zone> {
+    let name = fields::text(report, node, "zone", "\"Europe/Bucharest\"")?;
+    let zone = Zone::get(name);
+    if zone.is_none() {
+        let help = match suggest::nearest(name, Zone::names()) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => "write a name of the IANA time zone database, like \"Europe/Bucharest\" or \"UTC\"".to_owned(),
+        };
+        report.error(&node.span(), format!("time zone {name:?} is not known"), help);
+    }
+    zone
 }
 
 /// `rate` and `burst` of a limit or of a plan's table.
-fn figures(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Figures> {
+fn figures(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algorithm) -> Option<Figures> {
     let rate = fields.required(report, "rate", &format!("say how much passes: `rate = {RATE_EXAMPLE}`"));
     let rate = rate.and_then(|node| {
         let text = fields::text(report, node, "rate", RATE_EXAMPLE)?;
@@ -184,12 +219,18 @@ fn figures(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Figures> {
         Some((node, text, rate))
     });
     let burst = fields.get("burst");
+    if let Some(node) = burst.filter(|_| algorithm != Algorithm::TokenBucket) {
+        let problem = algorithm.no_burst();
+        report.error(&node.span(), problem.message, problem.help);
+        return None;
+    }
     // A bucket's own bounds say what is wrong with 0 or a huge number; here it is only read.
     let size = burst.map(|node| fields::integer(report, node, "burst", 1..=TokenBucket::MAX_TOKENS, "20"));
-    let (node, text, Rate { n, period_ns }) = rate?;
+    let (node, text, rate) = rate?;
     let size = transpose(size);
     // A burst that cannot be read must not hide what is wrong with the rate: that is checked with a burst of 1.
-    let build = Figures::new(text, n, period_ns, size.map_or(1, |size| size.unwrap_or(n)));
+    let build = algorithm.build(text, rate, size.map_or(1, |size| size.unwrap_or(rate.n)));
+    let build = build.map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()?;
     let build = build
         .map_err(|error| {
             let of_rate = matches!(error, tollgate_core::Error::Figure { figure: "rate" | "period", .. });
@@ -201,7 +242,12 @@ fn figures(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Figures> {
     size.and(build)
 }
 
-fn by_plan(report: &mut Report<'_>, node: Option<Node<'_>>, plans: &Plans) -> Option<BTreeMap<Arc<str>, Figures>> {
+fn by_plan(
+    report: &mut Report<'_>,
+    node: Option<Node<'_>>,
+    plans: &Plans,
+    algorithm: Algorithm,
+) -> Option<BTreeMap<Arc<str>, Figures>> {
     let mut by_plan = BTreeMap::new();
     let Some(node) = node else { return Some(by_plan) };
     let mut complete = true;
@@ -216,7 +262,7 @@ fn by_plan(report: &mut Report<'_>, node: Option<Node<'_>>, plans: &Plans) -> Op
             report.absent(&key.span(), plan, format!("plan `{plan}` is not declared"), help);
         }
         let fields = Fields::open(report, node, &format!("plan `{plan}`"), &keys::FIGURES);
-        match fields.and_then(|fields| figures(report, &fields)) {
+        match fields.and_then(|fields| figures(report, &fields, algorithm)) {
             Some(figures) => drop(by_plan.insert(Arc::from(plan), figures)),
             None => complete = false,
         }

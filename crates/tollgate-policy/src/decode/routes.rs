@@ -149,7 +149,7 @@ fn charge<'a>(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'a>) -> Opt
 }
 
 fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
-    let tight = limit.all_figures().map(|(plan, figures)| (plan, figures.bucket().burst()));
+    let tight = limit.all_figures().map(|(plan, figures)| (plan, figures.core().most()));
     let Some((plan, burst)) = tight.min_by_key(|(_, burst)| *burst).filter(|(_, burst)| *burst < cost) else { return };
     let plan = plan.map(|plan| format!(" on plan `{plan}`")).unwrap_or_default();
     let message = format!("cost {cost} never fits limit `{}`: its burst is {burst}{plan}", limit.name);

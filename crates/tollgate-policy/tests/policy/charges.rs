@@ -43,8 +43,8 @@ fn the_horizon_covers_every_limit_and_plan_that_can_share_the_item() {
     let horizon = |limit, key: &[(&str, &str)]| policy.charges(&[wanted(limit, key)]).expect("valid")[0].horizon();
     let longest = |limit: &str| {
         let limit = policy.limit(limit).expect("known");
-        let plans = limit.plans().map(|(_, figures)| figures.bucket().horizon_secs());
-        plans.chain([limit.figures(None).bucket().horizon_secs()]).max().expect("figures")
+        let plans = limit.plans().map(|(_, figures)| figures.core().horizon_secs());
+        plans.chain([limit.figures(None).core().horizon_secs()]).max().expect("figures")
     };
     // `burst` fills in 2 s, but `orders` remembers an hour in the same item.
     assert!(longest("burst") < 370 && longest("orders") > 3600);
@@ -66,7 +66,7 @@ fn plans_select_figures() {
     let key = [("user", "alice")];
     let burst = |plan| {
         let wanted = Wanted { plan, ..wanted("orders", &key) };
-        policy.charges(&[wanted]).map(|charges| charges[0].charges()[0].terms.bucket.burst())
+        policy.charges(&[wanted]).map(|charges| charges[0].charges()[0].terms.figures.most())
     };
     assert_eq!(burst(None).expect("default"), 50);
     assert_eq!(burst(Some("team")).expect("known"), 50);

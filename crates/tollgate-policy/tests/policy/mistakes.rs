@@ -20,6 +20,10 @@ fn extra(line: &str) -> String {
     limit(&format!("key = [\"user\"]\nrate = \"50/h\"\n{line}"))
 }
 
+fn key_rate(rate: &str) -> String {
+    limit(&format!("key = [\"user\"]\nrate = {rate}"))
+}
+
 /// A policy with two limits, `a` by user with bursts 50 and 20 (plan `small`), `b` by tenant; line 13 on is given.
 fn routes(lines: &str) -> String {
     format!(
@@ -109,13 +113,13 @@ fn figures() {
     let rate = |rate: &str| limit(&format!("key = [\"user\"]\nrate = {rate}"));
     one(&rate("50"), "4:8", "rate must be a string, not an integer");
     one(&rate("\"0/h\""), "4:8", "rate must be a whole number from 1 to 1,000,000,000,000, not 0");
-    one(&rate("\"5/0s\""), "4:8", "period must be from 1 ns to 200 years, not 0");
+    one(&key_rate("\"5/0s\""), "4:8", "period must be from 1 ns to 200 years, not 0");
     one(&rate("\"-5/s\""), "4:8", "negative");
     one(&rate("\"1.5/s\""), "4:8", "digits only");
     one(&rate("\"1_000/s\""), "4:8", "digits only");
-    one(&rate("\"5/201year\""), "4:8", "period must be from 1 ns to 200 years");
-    one(&rate("\"5/9999999year\""), "4:8", "period must be from 1 ns to 200 years");
-    one(&rate("\"1000/month\""), "4:8", "not supported by this version");
+    one(&key_rate("\"5/201year\""), "4:8", "period must be from 1 ns to 200 years");
+    one(&key_rate("\"5/9999999year\""), "4:8", "period must be from 1 ns to 200 years");
+    one(&rate("\"1000/month\""), "4:8", "needs `algorithm = \"quota\"`");
     one(&rate("\"2000000000000/s\""), "4:8", "not 2000000000000");
     one(&extra("burst = 0"), "5:9", "burst must be a whole number from 1");
     one(&extra("burst = 1.5"), "5:9", "burst must be a whole number, not a float");
@@ -143,14 +147,35 @@ fn figures_of_plans() {
 #[test]
 fn what_comes_later_is_refused_in_so_many_words() {
     let later = "not supported by this version";
-    for algorithm in ["fixed-window", "quota", "sliding-window", "sliding-log", "pacer"] {
+    for algorithm in ["sliding-log", "pacer"] {
         one(&extra(&format!("algorithm = \"{algorithm}\"")), "5:13", later);
     }
     one(&extra("count = \"failures\""), "5:1", later);
-    one(&extra("zone = \"Europe/Bucharest\""), "5:1", later);
     one(&extra("on_store_failure = \"local\""), "5:20", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"5min\" }"), "16:1", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\non_store_failure = \"local\""), "16:20", later);
+}
+
+#[test]
+fn the_figures_of_windows() {
+    for algorithm in ["fixed-window", "sliding-window", "quota"] {
+        let with_burst = format!("algorithm = \"{algorithm}\"\nburst = 5");
+        one(&extra(&with_burst), "6:9", &format!("a limit with `algorithm = \"{algorithm}\"` has no burst"));
+    }
+    one(&extra("algorithm = \"quota\""), "4:8", "a quota is per day or month, not \"50/h\"");
+    one(&extra("zone = \"UTC\""), "5:8", "has no calendar, and no zone");
+    one(
+        &extra("algorithm = \"quota\"\nzone = \"Europe/Bucarest\""),
+        "6:8",
+        "time zone \"Europe/Bucarest\" is not known",
+    );
+    one(&key_rate("\"5/2month\"\nalgorithm = \"quota\""), "4:8", "a quota is per one day or one month");
+    one(&key_rate("\"5/ms\"\nalgorithm = \"fixed-window\""), "4:8", "period must be from 1 s");
+    one(
+        &key_rate("\"5000000000/h\"\nalgorithm = \"sliding-window\""),
+        "4:8",
+        "rate must be a whole number from 1 to 999,999,999",
+    );
 }
 
 #[test]

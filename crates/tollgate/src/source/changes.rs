@@ -1,6 +1,6 @@
 //! What the log says of a policy that replaces another. Invariant: nothing here keeps a policy from coming into force.
 
-use tollgate_policy::{Figures, Limit, Policy};
+use tollgate_policy::{Limit, Policy};
 
 /// How a policy stands to the one that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +25,10 @@ pub(super) fn between(old: &Policy, new: &Policy) -> Change {
     }
 }
 
-/// Whether every caller's bucket is the same; how a rate is written does not matter.
+/// Whether every caller is counted the same; how a rate is written does not matter.
 fn same_figures(a: &Limit, b: &Limit) -> bool {
-    let bucket = |figures: &Figures| figures.bucket();
-    let plans = |limit: &Limit| limit.plans().map(|(plan, f)| (plan.to_owned(), bucket(f))).collect::<Vec<_>>();
-    bucket(a.figures(None)) == bucket(b.figures(None)) && plans(a) == plans(b)
+    let plans = |limit: &Limit| limit.plans().map(|(plan, f)| (plan.to_owned(), f.core())).collect::<Vec<_>>();
+    a.figures(None).core() == b.figures(None).core() && plans(a) == plans(b)
 }
 
 #[cfg(test)]

@@ -1,0 +1,99 @@
+//! The algorithms that a limit can count by, and the figures that each takes. Invariant: what a policy writes as a rate means
+//! the same number of calls in the same time under each; only when they may come differs.
+
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
+use crate::limit::Figures;
+use crate::rate::{self, Problem, Rate};
+use std::time::Duration;
+use tollgate_core::{Period, Span, TokenBucket, Window, Zone};
+
+/// How a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// Tokens that come back one by one, and a burst.
+    #[default]
+    TokenBucket,
+    /// A count that starts anew with every period, counted from the Unix epoch.
+    FixedWindow,
+    /// A count that starts anew with every day or month of a time zone.
+    Quota(Zone),
+    /// The count of the period and what is left of the one before it, taken for evenly spread.
+    SlidingWindow,
+}
+
+impl Algorithm {
+    /// The name that a policy uses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TokenBucket => "token-bucket",
+            Self::FixedWindow => "fixed-window",
+            Self::Quota(_) => "quota",
+            Self::SlidingWindow => "sliding-window",
+        }
+    }
+
+    /// The time zone of a quota.
+    #[must_use]
+    pub const fn zone(self) -> Option<Zone> {
+        match self {
+            Self::Quota(zone) => Some(zone),
+            Self::TokenBucket | Self::FixedWindow | Self::SlidingWindow => None,
+        }
+    }
+
+    /// The figures that a policy writes as `rate` and `burst`. Only a token bucket has a burst; without one it is the number
+    /// of the rate.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Notation`], or [`Error::Core`] for figures out of range.
+    pub fn figures(self, rate: &str, burst: Option<u64>) -> Result<Figures> {
+        if burst.is_some() && self != Self::TokenBucket {
+            return Err(self.no_burst().into());
+        }
+        let parsed = rate::parse(rate)?;
+        Ok(self.build(rate, parsed, burst.unwrap_or(parsed.n))??)
+    }
+
+    pub(crate) fn no_burst(self) -> Problem {
+        let help = "remove the burst: a window admits what its rate says, at any instant within it";
+        Problem::new(format!("a limit with `algorithm = \"{}\"` has no burst", self.as_str()), help)
+    }
+
+    /// Figures of a rate that was read; the outer error is a rate that the algorithm cannot have, the inner one a figure out
+    /// of range.
+    pub(crate) fn build(
+        self,
+        text: &str,
+        rate: Rate,
+        burst: u64,
+    ) -> std::result::Result<tollgate_core::Result<Figures>, Problem> {
+        let Rate { n, period_ns, calendar } = rate;
+        if calendar == Some(Period::Month) && !matches!(self, Self::Quota(_)) {
+            let message = "a rate per `month` needs `algorithm = \"quota\"`: other periods have a fixed length";
+            return Err(Problem::new(
+                message,
+                "write `algorithm = \"quota\"`, or the period in days, like \"3000/30day\"",
+            ));
+        }
+        let window = |span, sliding| Window::new(n, span, sliding).map(Into::into);
+        let core: tollgate_core::Result<tollgate_core::Figures> = match self {
+            Self::TokenBucket => TokenBucket::new(n, period_ns, burst).map(Into::into),
+            Self::FixedWindow => window(Span::Every(period_ns), false),
+            Self::SlidingWindow => window(Span::Every(period_ns), true),
+            Self::Quota(zone) => {
+                let Some(period) = calendar else {
+                    let message = format!("a quota is per day or month, not {text:?}");
+                    let help = "write it like \"1000/day\" or \"100000/month\", or `algorithm = \"fixed-window\"`";
+                    return Err(Problem::new(message, help));
+                };
+                window(Span::Calendar(period, zone), false)
+            }
+        };
+        Ok(core.map(|core| Figures { rate: text.to_owned(), n, period: Duration::from_nanos(period_ns), core }))
+    }
+}
