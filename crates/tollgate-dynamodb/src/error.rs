@@ -219,10 +219,13 @@ fn before_sending(message: String, context: Context<'_>) -> Error {
     Error::Refused { action: context.action, message }
 }
 
+/// The reason of a write that another transaction was in the way of.
+pub(crate) const CONFLICT: &str = "TransactionConflict";
+
 /// Why a transaction was cancelled, if not for a condition: nothing was written either way.
 pub(crate) fn by_cancellation(code: &str, context: Context<'_>) -> Error {
     match code {
-        "TransactionConflict" => Error::Conflict,
+        CONFLICT => Error::Conflict,
         "ProvisionedThroughputExceeded" | "ThrottlingError" => Error::Throttled(code.to_owned()),
         _ => Error::Refused { action: context.action, message: format!("the transaction was cancelled: {code}") },
     }

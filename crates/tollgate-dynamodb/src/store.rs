@@ -235,7 +235,10 @@ impl DynamoStore {
         let code = |reason: &CancellationReason| reason.code().unwrap_or_default().to_owned();
         let is_refusal = |reason: &&CancellationReason| code(reason) == "ConditionalCheckFailed";
         if !reasons.iter().any(|reason| is_refusal(&reason)) {
-            let cause = reasons.iter().map(code).find(|code| !code.is_empty() && code != "None").unwrap_or_default();
+            let causes: Vec<_> = reasons.iter().map(code).filter(|code| !code.is_empty() && code != "None").collect();
+            // Of several, the one that says that others were in the way: that is no outage, whatever else there was.
+            let conflict = causes.iter().find(|code| *code == error::CONFLICT);
+            let cause = conflict.or(causes.first()).cloned().unwrap_or_default();
             let context = self.context("dynamodb:UpdateItem");
             return Err(error::by_cancellation(&cause, context));
         }

@@ -20,20 +20,27 @@ use tollgate_dynamodb::{Error, Fate};
 struct Says {
     status: u16,
     code: &'static str,
+    /// More fields of the body.
+    more: &'static str,
     requests: Arc<AtomicU64>,
 }
 
 async fn says(status: u16, code: &'static str) -> (String, Arc<AtomicU64>) {
+    says_more(status, code, "").await
+}
+
+async fn says_more(status: u16, code: &'static str, more: &'static str) -> (String, Arc<AtomicU64>) {
     async fn answer(State(says): State<Says>, _body: Bytes) -> Response {
         says.requests.fetch_add(1, Ordering::SeqCst);
-        let body = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{}","message":"because"}}"#, says.code);
+        let Says { code, more, .. } = says;
+        let body = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{code}","message":"because"{more}}}"#);
         let status = StatusCode::from_u16(says.status).unwrap();
         (status, [("content-type", "application/x-amz-json-1.0")], body).into_response()
     }
     let requests = Arc::new(AtomicU64::new(0));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().fallback(answer).with_state(Says { status, code, requests: requests.clone() });
+    let router = Router::new().fallback(answer).with_state(Says { status, code, more, requests: requests.clone() });
     tokio::spawn(async move { axum::serve(listener, router).await });
     (url, requests)
 }
@@ -87,6 +94,19 @@ async fn refusals_of_aws_are_told_apart() {
         assert!(is_right(&error), "{code}: {error:?}");
         assert_eq!((error.fate(), requests.load(Ordering::SeqCst)), (Fate::NotApplied, 1), "{code}");
     }
+}
+
+/// Contention is no outage, so it must not be hidden by what else was wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_another_was_in_the_way_of_is_contended_whatever_else_it_was() {
+    let reasons = r#","CancellationReasons":[{"Code":"ThrottlingError"},{"Code":"TransactionConflict"}]"#;
+    let (url, requests) = says_more(400, "TransactionCanceledException", reasons).await;
+    let (limiter, counters) = limiter(&url, Duration::from_millis(400)).await;
+    let open = || one(&key(), 1, SECOND, 1).with_store_failure(StoreFailure::Open).atomically(true);
+    let error = limiter.take(&[open(), open()]).await.unwrap_err();
+    assert!(matches!(error, Error::Contended { fate: Fate::NotApplied, .. }), "{error:?}");
+    assert!(requests.load(Ordering::SeqCst) >= 2, "it is tried again");
+    assert_eq!((counters.counts().contended, counters.counts().throttled), (1, 0));
 }
 
 /// Accepts connections, reads, and then does as told.
