@@ -10,7 +10,8 @@
 //! | [exact](LimitWrite::exact) | absent, or `tat`, `f`, `b`, `g` all as seen | anything |
 //! | [give back](LimitWrite::give_back) | `b` and `g` as seen | `tat = tat - by` |
 //!
-//! with `ceil = now + W - inc`. The busy form is a commutative add, so concurrent callers never conflict on it; nor do those
+//! with `ceil = now + W - inc` of a token bucket; `now`, `ceil` and what is idle are other comparisons of the same kind where windows are
+//! counted (see [`Figures`](crate::Figures)). The busy form is a commutative add, so concurrent callers never conflict on it; nor do those
 //! that give back. The exact form moves a bucket to other terms, and charges within a transaction. Of the item, every form
 //! that takes or moves requires the `hold` that was seen and an `h` that it does not shorten.
 //!

@@ -5,6 +5,7 @@ use crate::properties::{Admission, Event, Fault, fits, over_admitted, override_e
 use crate::shared::Shared;
 use crate::state::{Flight, Phase, Reply, State, Work};
 use crate::table::{EPOCH, Table};
+use crate::windows;
 use tollgate_core::take::Notice;
 use tollgate_core::write::ItemCheck;
 use tollgate_core::{Decision, Held, Item, Mode, Outcome, Step, Take, Timestamp, Write};
@@ -142,12 +143,14 @@ impl Table {
             if told.outcome != Outcome::Allowed {
                 self.coverage.note(Event::LeftOut);
             } else if charge.cost > 0 {
-                let (limit, secs, cost) = (charge.limit.clone(), flight.secs, charge.cost);
+                let secs = windows::opening(&left.buckets[&charge.limit]).unwrap_or(flight.secs);
+                let (limit, cost) = (charge.limit.clone(), charge.cost);
                 s.admitted.push(Admission { limit, secs, cost, under });
             }
         }
         s.admitted.sort();
-        if over_admitted(&self.scenario, &s.admitted) {
+        let is_over = windows::over_admitted(&self.scenario, &s.admitted, s.item.as_deref());
+        if is_over || over_admitted(&self.scenario, &s.admitted) {
             self.raise(s, Fault::OverAdmitted);
         }
         if override_exceeded(&self.scenario, &s.admitted) {

@@ -4,6 +4,7 @@ mod calls;
 mod exact;
 mod holds;
 mod refunds;
+mod windows;
 
 use crate::mutant::Mutant;
 use crate::properties::Fault;

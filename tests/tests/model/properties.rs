@@ -5,9 +5,12 @@
 
 use crate::scenario::Scenario;
 use crate::table::EPOCH;
+use crate::windows;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tollgate_core::write::Assign;
-use tollgate_core::{Charges, Decision, Expect, Hold, Item, LimitName, Mode, Outcome, Timestamp, TokenBucket, Write};
+use tollgate_core::{
+    Bucket, Charges, Decision, Expect, Hold, Item, LimitName, Mode, Outcome, Timestamp, TokenBucket, Write,
+};
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,7 +99,8 @@ impl Coverage {
     }
 }
 
-/// A cost that a caller was told is admitted, dated in true time by the instant that its write was made with.
+/// A cost that a caller was told is admitted, dated in true time by the instant that its write was made with, or by the start
+/// of the window that it was counted in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Admission {
     pub(crate) limit: LimitName,
@@ -123,7 +127,7 @@ pub(crate) fn override_exceeded(scenario: &Scenario, admitted: &[Admission]) -> 
 }
 
 fn exceeds(buckets: &[TokenBucket], admitted: &[&Admission], scenario: &Scenario) -> bool {
-    let burst = buckets.iter().map(|b| i128::from(b.burst())).max().unwrap();
+    let Some(burst) = buckets.iter().map(|b| i128::from(b.burst())).max() else { return false };
     admitted.iter().enumerate().any(|(i, first)| {
         let mut cost = 0;
         admitted[i..].iter().any(|last| {
@@ -150,10 +154,12 @@ pub(crate) fn takes_tokens(write: &Write, before: Option<&Item>, charges: &Charg
 pub(crate) fn fits(charges: &Charges, decision: &Decision, item: Option<&Item>, now: Timestamp) -> bool {
     let told = charges.charges().iter().zip(&decision.limits);
     told.filter(|(charge, _)| charge.mode == Mode::Enforce).all(|(charge, told)| {
-        let bucket = told.terms.figures.token_bucket().unwrap();
+        let found = item.and_then(|item| item.buckets.get(&charge.limit));
+        let Some(bucket) = told.terms.figures.token_bucket() else {
+            return windows::fits(&told.terms, found, now, charge.cost).unwrap();
+        };
         let (period, ns) = (i128::from(bucket.period()), i128::from(now.as_nanos()));
         let now_ticks = ns * i128::from(bucket.n());
-        let found = item.and_then(|item| item.buckets.get(&charge.limit));
         let tat = found.map_or(now_ticks, |found| {
             if found.terms == told.terms {
                 found.tat.0
@@ -171,9 +177,12 @@ pub(crate) fn fits(charges: &Charges, decision: &Decision, item: Option<&Item>, 
 /// The table deletes when its time in whole seconds is past `expires_at`, so not before `expires_at + 1 s`.
 pub(crate) fn expires_in_time(scenario: &Scenario, item: &Item) -> bool {
     let deleted = item.expires_at.unwrap() + 1;
-    let by_slowest = i128::from(scenario.slowest(deleted - EPOCH).as_nanos());
-    let is_full = |tat: i128, n: u64| tat <= by_slowest * i128::from(n);
-    item.buckets.values().all(|b| is_full(b.tat.0, b.terms.figures.token_bucket().unwrap().n()))
+    let by_slowest = scenario.slowest(deleted - EPOCH);
+    let by_slowest = |b: &Bucket| {
+        let is_full = |bucket: TokenBucket| b.tat.0 <= i128::from(by_slowest.as_nanos()) * i128::from(bucket.n());
+        b.terms.figures.token_bucket().map_or_else(|| windows::is_over(b, by_slowest).unwrap(), is_full)
+    };
+    item.buckets.values().all(by_slowest)
         && item.hold.as_ref().is_none_or(|hold| hold.until() <= Timestamp::from_secs(deleted))
 }
 

@@ -7,7 +7,7 @@ use crate::shared::Shared;
 use crate::state::{Flight, Phase, Reply, State, Work};
 use crate::table::Table;
 use tollgate_core::refund::Step;
-use tollgate_core::{Bucket, Charged, Charges, Item, LimitName, Refund, Ticks, Timestamp};
+use tollgate_core::{Bucket, Charged, Charges, Item, LimitName, Refund, Terms, Ticks, Timestamp};
 
 /// A charge on one limit, and the bucket that it left.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -91,13 +91,17 @@ impl Giving {
                 return Some(Fault::RefundedElsewhere);
             }
             let expected = Bucket { tat: next.tat, ..before.clone() };
-            if *next != expected || given.0 <= 0 || given > before.terms.figures.token_bucket().unwrap().inc(left.cost)
-            {
+            if *next != expected || given.0 <= 0 || given > inc(&before.terms, left.cost) {
                 return Some(Fault::OverRefunded);
             }
         }
         None
     }
+}
+
+/// What a charge adds to a state.
+fn inc(terms: &Terms, cost: u64) -> Ticks {
+    terms.figures.token_bucket().map_or(Ticks(cost.into()), |bucket| bucket.inc(cost))
 }
 
 /// Makes a slot so far ahead that all of it is unused, whatever others were given back.

@@ -6,7 +6,9 @@
 use crate::mutant::Mutant;
 use crate::properties::Fault;
 use crate::table::EPOCH;
-use tollgate_core::{Charge, Charges, Item, ItemKey, Key, LimitName, Mode, OnChange, Terms, Timestamp, TokenBucket};
+use tollgate_core::{
+    Charge, Charges, Item, ItemKey, Key, LimitName, Mode, OnChange, Span, Terms, Timestamp, TokenBucket, Window,
+};
 
 /// A second, in nanoseconds.
 pub(crate) const SECOND: i64 = 1_000_000_000;
@@ -196,11 +198,15 @@ impl Scenario {
         Timestamp::from_secs(EPOCH + secs).offset_by(self.offsets().min().unwrap())
     }
 
-    /// All figures that `limit` ever has: its callers' and the operators'.
-    pub(crate) fn buckets_of(&self, limit: &LimitName) -> Vec<TokenBucket> {
+    /// All terms that callers of `limit` have.
+    pub(crate) fn terms_of(&self, limit: &LimitName) -> Vec<Terms> {
         let charges = self.callers.iter().flat_map(|caller| caller.calls.iter().flat_map(Charges::charges));
-        let own =
-            charges.filter(|charge| charge.limit == *limit).map(|charge| charge.terms.figures.token_bucket().unwrap());
+        charges.filter(|charge| charge.limit == *limit).map(|charge| charge.terms.clone()).collect()
+    }
+
+    /// All token buckets that `limit` ever has: its callers' and the operators'.
+    pub(crate) fn buckets_of(&self, limit: &LimitName) -> Vec<TokenBucket> {
+        let own = self.terms_of(limit).into_iter().filter_map(|terms| terms.figures.token_bucket());
         own.chain(self.overrides().filter(|(l, ..)| *l == limit).map(|(_, bucket, _)| bucket)).collect()
     }
 
@@ -232,6 +238,11 @@ pub(crate) fn figures(n: u64, period_ms: u64, burst: u64) -> TokenBucket {
 /// Terms of `n` tokens per `period_ms` and `burst`.
 pub(crate) fn terms(revision: u64, plan: &str, n: u64, period_ms: u64, burst: u64) -> Terms {
     Terms::new(revision, figures(n, period_ms, burst)).on_plan(plan)
+}
+
+/// Terms of `most` in windows of so many seconds.
+pub(crate) fn windows(revision: u64, most: u64, secs: u64, sliding: bool) -> Terms {
+    Terms::new(revision, Window::new(most, Span::Every(secs * 1_000_000_000), sliding).unwrap())
 }
 
 /// The limit `name`.

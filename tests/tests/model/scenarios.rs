@@ -5,6 +5,7 @@ mod exact;
 mod holds;
 mod refunds;
 mod shadow;
+pub(crate) mod windows;
 
 use crate::properties::Event;
 use crate::scenario::Scenario;
