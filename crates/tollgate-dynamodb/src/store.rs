@@ -250,10 +250,16 @@ impl DynamoStore {
         Ok(Transacted::Refused(found.collect::<tollgate_core::Result<Vec<_>>>()?))
     }
 
-    fn refused(&self, error: UpdateItemError, limits: &[&LimitName]) -> Result<Written> {
+    async fn refused(&self, pk: &str, error: UpdateItemError, limits: &[&LimitName]) -> Result<Written> {
         let found = match error {
             UpdateItemError::ConditionalCheckFailedException(failed) => failed.item,
             other => return Err(Error::Ambiguous(other.to_string())),
+        };
+        // There was no item; or this is a server that does not know `ReturnValuesOnConditionCheckFailure`, which DynamoDB has
+        // had since 2023 and emulators got later or not at all.
+        let found = match found {
+            Some(found) => Some(found),
+            None => self.get(pk).await?,
         };
         self.meter.record(Event::WriteUnits(attributes::write_units(found.as_ref())));
         Ok(Written::Refused(found.as_ref().map(|found| attributes::to_item(found, limits)).transpose()?))
@@ -289,9 +295,10 @@ impl Store for DynamoStore {
     async fn write(&self, item: &ItemKey, write: &Write) -> Result<Written> {
         let rendered = expression::render(write);
         let limits = charged(write);
+        let pk = partition_key::of(item);
         let request = self.client.update_item().table_name(&self.table);
         let request = request
-            .key(partition_key::ATTRIBUTE, AttributeValue::S(partition_key::of(item)))
+            .key(partition_key::ATTRIBUTE, AttributeValue::S(pk.clone()))
             .condition_expression(rendered.condition)
             .update_expression(rendered.update)
             .set_expression_attribute_names(Some(rendered.names))
@@ -310,7 +317,7 @@ impl Store for DynamoStore {
                     None => Err(Error::Ambiguous("the reply has no item".to_owned())),
                 }
             }
-            Err(failed) if is_refusal(&failed) => self.refused(failed.into_service_error(), &limits),
+            Err(failed) if is_refusal(&failed) => self.refused(&pk, failed.into_service_error(), &limits).await,
             Err(failed) => Err(error::classify(&failed, self.context("dynamodb:UpdateItem"))),
         }
     }

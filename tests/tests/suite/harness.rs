@@ -34,7 +34,11 @@ pub async fn endpoint() -> String {
     };
     let connected = connected(&url).await;
     if !exists(&connected, TABLE).await.expect("the endpoint answers") {
-        create(&connected, TABLE, CreateOptions::default()).await.expect("a table");
+        match create(&connected, TABLE, CreateOptions::default()).await {
+            // A server without TTL keeps what has expired; no test waits for it to go.
+            Ok(_) | Err(tollgate_dynamodb::Error::Incomplete { .. }) => {}
+            Err(error) => panic!("no table: {error}"),
+        }
     }
     url
 }

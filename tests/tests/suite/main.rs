@@ -19,6 +19,7 @@ mod reported_callers;
 mod revisions;
 mod rotation;
 mod several_keys;
+mod stores;
 mod table;
 mod windows;
 mod writes;
