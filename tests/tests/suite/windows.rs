@@ -88,6 +88,34 @@ fn at_the_boundary_of_two_minutes_through_the_server() {
     }
 }
 
+/// One sign for five calls, 50 ms: all pass, some, none.
+fn picture(figures: Figures) -> String {
+    let mut state = None;
+    let mut passes = |i: u64| match figures.take(state, Timestamp::from_nanos(59 * SECOND + i * SECOND / 100), 1) {
+        tollgate_core::Verdict::Allowed { tat } => {
+            state = Some(tat);
+            true
+        }
+        _ => false,
+    };
+    let passed: Vec<bool> = (0..200).map(&mut passes).collect();
+    passed.chunks(5).map(|five| ['.', '+', '#'][five.iter().filter(|p| **p).count().div_ceil(4)]).collect()
+}
+
+#[test]
+fn the_picture_in_the_readme_is_what_is_decided() {
+    let readme = std::fs::read_to_string(crate::harness::repository("README.md")).unwrap();
+    let of = [
+        ("token-bucket", TokenBucket::new(100, MINUTE, 100).unwrap().into()),
+        ("sliding-window", every(100, MINUTE, true).into()),
+        ("fixed-window", every(100, MINUTE, false).into()),
+    ];
+    for (name, figures) in of {
+        let line = format!("{name:<16}{}", picture(figures));
+        assert!(readme.contains(&line), "{line}");
+    }
+}
+
 #[test]
 fn a_quota_is_told_with_the_end_of_its_month() {
     let policy = tempfile::NamedTempFile::new().unwrap();
