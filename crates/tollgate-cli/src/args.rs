@@ -375,7 +375,8 @@ pub struct OverrideArgs {
     /// Rate, as a policy writes it: 100/h, 5/15min
     #[arg(long)]
     pub rate: String,
-    /// Most tokens at once; the number of the rate if not given
+    /// Most tokens at once, the number of the rate if not given; of a pacer, how many calls beyond the one that is due, 0 if
+    /// not given
     #[arg(long)]
     pub burst: Option<u64>,
     /// For how long, 1 second to 10 years: 90s, 30min, 2h, 7day

@@ -41,7 +41,7 @@ impl Told {
         let hold = hold?.in_force(now)?;
         let told = |Override { figures, until }: &Override| ToldOverride {
             rate: rate_text(figures),
-            burst: figures.token_bucket().map(|bucket| bucket.burst()),
+            burst: figures.token_bucket().map(|_| figures.burst()),
             until_ms: until.as_millis(),
         };
         let overrides = hold.overrides.iter().map(|(limit, figures)| (limit.to_string(), told(figures))).collect();

@@ -45,8 +45,13 @@ struct Remembered {
 struct Limit {
     remaining: u64,
     burst: u64,
+    #[serde(skip)]
+    most: u64,
     rate: String,
     reset_ms: u64,
+    /// Of a pacer, how long a call that asks now has to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_ms: Option<u64>,
     /// What an operator has set that it is decided by.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<&'static str>,
@@ -107,14 +112,17 @@ fn told(key: &ItemKey, item: &Item, name: &LimitName, moment: Moment) -> Result<
     let stored = item.buckets.get(name);
     let set = || item.hold.as_ref().and_then(|hold| hold.overrides.get(name)).map(|o| Terms::new(1, o.figures));
     let terms = stored.map(|bucket| bucket.terms.policy()).or_else(set).ok_or(tollgate_core::Error::NoCharges)?;
-    let charge = Charge { limit: name.clone(), terms, on_change: OnChange::default(), cost: 0, mode: Mode::Enforce };
+    let (limit, on_change, mode) = (name.clone(), OnChange::default(), Mode::Enforce);
+    let charge = Charge { limit, terms, on_change, cost: 0, max_wait: None, mode };
     let decided = Take::tell(&Charges::new(key.clone(), vec![charge])?, item, moment);
     let decided = decided.first().ok_or(tollgate_core::Error::NoCharges)?;
     Ok(Limit {
         remaining: decided.remaining,
-        burst: decided.terms.figures.most(),
+        burst: decided.terms.figures.burst(),
+        most: decided.terms.figures.most(),
         rate: rate_text(&decided.terms.figures),
         reset_ms: millis_rounded_up(decided.reset_after),
+        wait_ms: decided.terms.figures.is_paced().then(|| millis_rounded_up(decided.starts_after)),
         held: decided.held.map(Held::as_str),
         stored: stored.map(as_stored),
     })
@@ -142,7 +150,8 @@ fn text(inspected: &Inspected) -> String {
             text.push_str("  nothing remembered: every bucket is full\n");
         }
         for (name, limit) in &item.limits {
-            let Limit { remaining, burst, rate, reset_ms, held, stored } = limit;
+            let Limit { remaining, most, rate, reset_ms, wait_ms, held, stored, .. } = limit;
+            let wait = wait_ms.map(|ms| format!(", next in {ms} ms")).unwrap_or_default();
             let held = held.map(|held| format!(", by {held}")).unwrap_or_default();
             let under = match stored {
                 Some(Stored { overridden: true, .. }) => " (kept under an override)".to_owned(),
@@ -150,8 +159,10 @@ fn text(inspected: &Inspected) -> String {
                 Some(Stored { revision, plan, .. }) => format!(" (revision {revision}, plan {plan})"),
                 None => String::new(),
             };
-            let _ =
-                writeln!(text, "  {name:<24} {remaining} of {burst} left, {rate}, full in {reset_ms} ms{held}{under}");
+            let _ = writeln!(
+                text,
+                "  {name:<24} {remaining} of {most} left, {rate}{wait}, full in {reset_ms} ms{held}{under}"
+            );
         }
         for (name, value) in &item.raw {
             let _ = writeln!(text, "    {name:<28} {value}");

@@ -2,11 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::key::{ItemKey, Key};
+use crate::pacer::Demand;
 use crate::terms::{OnChange, Terms};
 use crate::token_bucket::TokenBucket;
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The name of a limit: 1 to 64 of `a-z A-Z 0-9 - _`. It is part of attribute names, so it is the same in the policy,
 /// the table, JSON and metrics.
@@ -79,8 +81,19 @@ pub struct Charge {
     pub on_change: OnChange,
     /// Tokens to take; 0 observes and writes nothing.
     pub cost: u64,
+    /// The longest that the call would wait for its start, if the limit paces; it is denied at once if that is later.
+    /// `None`: as long as the queue.
+    pub max_wait: Option<Duration>,
     /// Whether the limit denies.
     pub mode: Mode,
+}
+
+impl Charge {
+    /// What is wanted of the limit.
+    #[must_use]
+    pub fn demand(&self) -> Demand {
+        Demand { cost: self.cost, max_wait: self.max_wait }
+    }
 }
 
 /// The charges of one decision on one item: they take one write.
@@ -146,6 +159,15 @@ impl Charges {
     #[must_use]
     pub fn atomically(mut self, atomic: bool) -> Self {
         self.atomic = atomic;
+        self
+    }
+
+    /// Wants to wait for a start no longer than `longest`, nor than was wanted before.
+    #[must_use]
+    pub fn waiting_at_most(mut self, longest: Duration) -> Self {
+        for charge in &mut self.charges {
+            charge.max_wait = Some(charge.max_wait.map_or(longest, |wanted| wanted.min(longest)));
+        }
         self
     }
 

@@ -107,6 +107,11 @@ pub struct LimitDecision {
     pub remaining: u64,
     /// How long to wait until the cost fits; `None` unless denied.
     pub retry_after: Option<Duration>,
+    /// How long to wait before the call may go, from [`Self::decided_at`]; of a cost of 0, how long the next call would have to.
+    /// Zero unless the limit is a pacer and has room.
+    pub starts_after: Duration,
+    /// The instant that it was decided for, by the clock of the store.
+    pub decided_at: Timestamp,
     /// Time until the next whole token; zero if full.
     pub next_token_after: Duration,
     /// Time until the bucket is full; zero if it is.
@@ -204,6 +209,25 @@ impl Decision {
         } else {
             Outcome::Allowed
         }
+    }
+
+    /// How long to wait before the call may go, from when it was decided: for the slowest of the pacers that it was charged
+    /// on. Limits that only report keep nobody waiting.
+    #[must_use]
+    pub fn starts_after(&self) -> Duration {
+        self.pacing().map(|l| l.starts_after).max().unwrap_or_default()
+    }
+
+    /// The instant, by the clock of the store, before which the call may not go; `None` if it may go when it likes.
+    #[must_use]
+    pub fn starts_at(&self) -> Option<Timestamp> {
+        self.pacing().map(|l| l.decided_at + l.starts_after).max()
+    }
+
+    /// The limits that keep an admitted call waiting.
+    fn pacing(&self) -> impl Iterator<Item = &LimitDecision> {
+        let keeps_waiting = |l: &&LimitDecision| l.mode == Mode::Enforce && !l.starts_after.is_zero();
+        self.limits.iter().filter(|_| self.is_allowed()).filter(keeps_waiting)
     }
 
     /// The longest wait among the limits that denied; `None` if allowed or if waiting does not help.

@@ -4,6 +4,7 @@
 //! all: a commutative add below a ceiling where the state is known, a fresh start where it is as good as forgotten, and an
 //! exact replacement for the rest. Invariant: within one busy period a state only grows, refunds apart.
 
+use crate::pacer::Demand;
 use crate::terms::OnChange;
 use crate::time::Timestamp;
 use crate::token_bucket::{Ticks, TokenBucket, Verdict};
@@ -16,7 +17,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Figures {
-    /// A token bucket.
+    /// A token bucket, or a pacer.
     TokenBucket(TokenBucket),
     /// A fixed window, a calendar quota or a sliding-window counter.
     Window(Window),
@@ -35,7 +36,7 @@ impl From<Window> for Figures {
 }
 
 impl Figures {
-    /// The token bucket, if it is one.
+    /// The token bucket, if it is one; a pacer is one, too.
     #[must_use]
     pub const fn token_bucket(&self) -> Option<TokenBucket> {
         match self {
@@ -62,12 +63,34 @@ impl Figures {
         }
     }
 
-    /// Decides a charge of `cost` at `now` on `state` (`None`: untouched).
+    /// Whether calls are told when to go.
     #[must_use]
-    pub fn take(&self, state: Option<Ticks>, now: Timestamp, cost: u64) -> Verdict {
+    pub fn is_paced(&self) -> bool {
+        self.token_bucket().is_some_and(|bucket| bucket.delay().is_some())
+    }
+
+    /// The burst as a policy writes it: most at once, or how many calls of a pacer may be ahead of their time.
+    #[must_use]
+    pub fn burst(&self) -> u64 {
+        self.most() - u64::from(self.is_paced())
+    }
+
+    /// Decides a charge at `now` on `state` (`None`: untouched).
+    #[must_use]
+    pub fn take(&self, state: Option<Ticks>, now: Timestamp, demand: impl Into<Demand>) -> Verdict {
+        let demand = demand.into();
         match self {
-            Self::TokenBucket(bucket) => bucket.take(state, now, cost),
-            Self::Window(window) => window.take(state, now, cost),
+            Self::TokenBucket(bucket) => bucket.take(state, now, demand),
+            Self::Window(window) => window.take(state, now, demand.cost),
+        }
+    }
+
+    /// How long after `now` a call may go whose charge of `cost` left the state as `after`; zero unless it is paced.
+    #[must_use]
+    pub fn starts_after(&self, after: Option<Ticks>, now: Timestamp, cost: u64) -> Duration {
+        match (self, after) {
+            (Self::TokenBucket(bucket), Some(after)) => bucket.starts_after(after - bucket.inc(cost), now),
+            _ => Duration::ZERO,
         }
     }
 
@@ -161,15 +184,15 @@ impl Figures {
         }
     }
 
-    /// The states that a charge of `cost` at `now` may be added to, the first and the last, as far as is known from a state
+    /// The states that a charge at `now` may be added to, the first and the last, as far as is known from a state
     /// that was seen; `None` if there are none.
-    pub(crate) fn busy(&self, seen: Option<Ticks>, now: Timestamp, cost: u64) -> Option<(Ticks, Ticks)> {
+    pub(crate) fn busy(&self, seen: Option<Ticks>, now: Timestamp, demand: Demand) -> Option<(Ticks, Ticks)> {
         match self {
             Self::TokenBucket(bucket) => {
                 let start = bucket.at(now);
-                Some((start, start + bucket.window() - bucket.inc(cost))).filter(|(start, ceil)| start <= ceil)
+                Some((start, start + bucket.reach(demand))).filter(|(start, ceil)| start <= ceil)
             }
-            Self::Window(window) => window.busy(seen, now, cost),
+            Self::Window(window) => window.busy(seen, now, demand.cost),
         }
     }
 
@@ -204,7 +227,7 @@ impl Figures {
     }
 
     /// The state under these figures of what `found` counts as `state`, rounded up, with the debt as `rule` says; unclamped
-    /// and in tokens without one.
+    /// and in tokens without one, or in time where calls were told to go by it.
     pub(crate) fn carry(&self, found: &Self, state: Ticks, now: Timestamp, rule: Option<OnChange>) -> Ticks {
         if rule == Some(OnChange::Reset) {
             return self.fresh(now);
@@ -216,6 +239,9 @@ impl Figures {
             None => used,
         };
         match (self, found) {
+            (Self::TokenBucket(new), Self::TokenBucket(old)) if rule.is_none() && old.delay().is_some() => {
+                new.at(now).max(Ticks(mul_div_ceil(state.0, i128::from(new.n()), i128::from(old.n()))))
+            }
             (Self::TokenBucket(new), Self::TokenBucket(old)) => {
                 let debt = (state - old.at(now)).0.max(0);
                 let tokens = || mul_div_ceil(debt, i128::from(new.period()), i128::from(old.period()));
@@ -237,19 +263,24 @@ impl Figures {
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let bucket = || {
-            let mut parts = text.splitn(3, '/').map(str::parse);
+            let (figures, delay) = text.split_once('~').map_or((text, None), |(figures, delay)| (figures, Some(delay)));
+            let mut parts = figures.splitn(3, '/').map(str::parse);
             let mut figure = || parts.next()?.ok();
-            TokenBucket::new(figure()?, figure()?, figure()?).ok()
+            let bucket = TokenBucket::new(figure()?, figure()?, figure()?).ok()?;
+            delay.map_or(Some(bucket), |delay| Some(bucket.paced(delay.parse().ok()?)))
         };
         bucket().map(Self::TokenBucket).or_else(|| Window::parse(text).map(Self::Window))
     }
 }
 
-/// `n/period/burst` in nanoseconds, or as a [`Window`] writes itself: three parts always.
+/// `n/period/burst` in nanoseconds, of a pacer `n/period/burst~delay`, or as a [`Window`] writes itself: three parts always.
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TokenBucket(bucket) => write!(f, "{}/{}/{}", bucket.n(), bucket.period(), bucket.burst()),
+            Self::TokenBucket(bucket) => {
+                write!(f, "{}/{}/{}", bucket.n(), bucket.period(), bucket.burst())?;
+                bucket.delay().map_or(Ok(()), |delay| write!(f, "~{delay}"))
+            }
             Self::Window(window) => window.fmt(f),
         }
     }

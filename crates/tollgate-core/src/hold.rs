@@ -22,7 +22,8 @@ pub struct Override {
     pub until: Timestamp,
 }
 
-/// What an operator has set for a key. Stored as `id;ban=UNTIL;LIMIT=UNTIL/n/period/burst;…`, instants in nanoseconds.
+/// What an operator has set for a key. Stored as `id;ban=UNTIL;LIMIT=UNTIL/FIGURES;…`, instants in
+/// nanoseconds, figures as [`Figures`] writes them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Hold {
     /// Random, new with every change.

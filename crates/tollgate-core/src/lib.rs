@@ -5,6 +5,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`token_bucket`] | the token bucket's arithmetic: one integer, exact ticks, no rounding |
+//! | [`pacer`] | the token bucket as a leaky bucket: callers are told when to go |
 //! | [`window`] | counting by windows: fixed ones, calendar quotas, the sliding counter; one integer, too |
 //! | [`calendar`] | when the days and months of a time zone begin |
 //! | [`figures`] | a limit's figures, whichever algorithm it counts by, and what the protocol asks of it |
@@ -30,6 +31,7 @@ pub mod figures;
 pub mod hold;
 pub mod item;
 pub mod key;
+pub mod pacer;
 pub mod refund;
 pub mod take;
 pub mod terms;
@@ -47,6 +49,7 @@ pub use figures::Figures;
 pub use hold::{Hold, Override};
 pub use item::{Bucket, BusyPeriod, Item};
 pub use key::{ItemKey, Key};
+pub use pacer::Demand;
 pub use refund::{Charged, Refund};
 pub use take::{Step, Take};
 pub use terms::{OnChange, Terms};

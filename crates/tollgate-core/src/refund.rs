@@ -21,6 +21,9 @@
 //!   one has not seen, and each leaves the slots behind it where they start no earlier than its own instant: after every use
 //!   that there is. So refunds do not conflict with each other.
 //! - `b` tells that the bucket was moved to other terms; `f` is not needed, since every change of it renews `b`.
+//! - A pacer's slots are used where they start, not when they were charged, and those behind were told their instants: one is
+//!   given back only while it is the last, `tat = x + inc`, so that none moves. Whatever was behind it and is no more was given
+//!   back itself, and `g` tells that nothing came after.
 //!
 //! Invariant: a [`Refund`] gives back each charge at most once, and nothing if it cannot tell how much: the write is not
 //! idempotent, so one whose fate is unknown is never sent again. What is not given back comes back by itself as the bucket
@@ -60,8 +63,17 @@ impl Charged {
         if found.busy_period != self.busy_period {
             return Ticks(0);
         }
-        let start = (self.start - (found.refunded() - self.refunded)).max(self.used);
-        found.terms.figures.unused(start, self.inc, now)
+        let figures = &found.terms.figures;
+        let is_last = found.tat == self.start + self.inc;
+        match figures.is_paced() {
+            // Whoever is behind was told when to go.
+            true if !is_last => Ticks(0),
+            true => figures.unused(self.start, self.inc, now),
+            false => {
+                let start = (self.start - (found.refunded() - self.refunded)).max(self.used);
+                figures.unused(start, self.inc, now)
+            }
+        }
     }
 }
 

@@ -298,7 +298,7 @@ impl Take {
                 }
                 // A bucket that is not there would be charged beyond its burst.
                 Some(Verdict::NeverFits) => return Step::Read,
-                _ => match LimitWrite::new_or_busy(limit, terms, v.tat, v.charge.cost, moment.now, self.id) {
+                _ => match LimitWrite::new_or_busy(limit, terms, v.tat, v.charge.demand(), moment.now, self.id) {
                     Some(write) => writes.push(write),
                     None => return Step::Read,
                 },
@@ -369,7 +369,7 @@ impl<'a> View<'a> {
             Some(Held::Ban { until }) => Some(Verdict::Denied {
                 retry_after: Duration::from_nanos(until.as_nanos().saturating_sub(now.as_nanos()).max(1)),
             }),
-            _ => (self.charge.cost > 0).then(|| self.terms.figures.take(self.tat, now, self.charge.cost)),
+            _ => (self.charge.cost > 0).then(|| self.terms.figures.take(self.tat, now, self.charge.demand())),
         }
     }
 
@@ -394,7 +394,7 @@ impl<'a> View<'a> {
                 Some(LimitWrite::exact(limit, found, self.starting(tat, id)))
             }
             Some(_) if is_idle => Some(LimitWrite::new_or_idle(limit, terms, cost, now, id)),
-            _ => LimitWrite::new_or_busy(limit, terms, self.tat, cost, now, id),
+            _ => LimitWrite::new_or_busy(limit, terms, self.tat, self.charge.demand(), now, id),
         }
     }
 
@@ -430,17 +430,24 @@ impl<'a> View<'a> {
             Some(Verdict::Denied { retry_after }) => (Outcome::Denied, Some(retry_after)),
             Some(Verdict::NeverFits) => (Outcome::NeverFits, None),
         };
-        let (figures, tat) = (&self.terms.figures, self.tat);
+        let (figures, tat, cost) = (&self.terms.figures, self.tat, self.charge.cost);
+        let starts_after = match verdict {
+            None => figures.starts_after(tat, now, cost),
+            Some(Verdict::Allowed { tat }) => figures.starts_after(Some(tat), now, cost),
+            Some(Verdict::Denied { .. } | Verdict::NeverFits) => Duration::ZERO,
+        };
         LimitDecision {
             key: self.charges.key().clone(),
             limit: self.charge.limit.clone(),
             terms: self.terms.clone(),
-            cost: self.charge.cost,
+            cost,
             mode: self.charge.mode,
             outcome,
             held: self.held,
             remaining: figures.remaining(tat, now),
             retry_after,
+            starts_after,
+            decided_at: now,
             next_token_after: figures.next_after(tat, now),
             reset_after: figures.reset_after(tat, now),
             source,

@@ -19,6 +19,7 @@
 //! `W + (e - s)`: burst plus rate times interval. Whatever moves a slot must keep its start at or after the moment of use.
 
 use crate::error::{Error, Result};
+use crate::pacer::Demand;
 use crate::time::Timestamp;
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ pub struct TokenBucket {
     n: u64,
     period_ns: u64,
     burst: u64,
+    /// How many calls of a pacer go before their slots.
+    pub(crate) delay: Option<u64>,
 }
 
 /// What the arithmetic says of one charge.
@@ -124,7 +127,7 @@ impl TokenBucket {
         check("period", period_ns, Self::MAX_PERIOD_NS, "from 1 ns to 200 years")?;
         check("burst", burst, Self::MAX_TOKENS, tokens)?;
         let g = gcd(n, period_ns);
-        let bucket = Self { n: n / g, period_ns: period_ns / g, burst };
+        let bucket = Self { n: n / g, period_ns: period_ns / g, burst, delay: None };
         if bucket.refill_ns() > Self::MAX_REFILL_NS {
             return Err(Error::RefillTooLong);
         }
@@ -195,18 +198,19 @@ impl TokenBucket {
         secs.saturating_add(Self::LATEST_ARRIVAL_SECS)
     }
 
-    /// Decides a charge of `cost` tokens at `now` on a bucket whose theoretical arrival time is `tat` (`None`: untouched).
+    /// Decides a charge at `now` on a bucket whose theoretical arrival time is `tat` (`None`: untouched).
     #[must_use]
-    pub fn take(&self, tat: Option<Ticks>, now: Timestamp, cost: u64) -> Verdict {
-        if cost > self.burst {
+    pub fn take(&self, tat: Option<Ticks>, now: Timestamp, demand: impl Into<Demand>) -> Verdict {
+        let demand = demand.into();
+        if demand.cost > self.burst {
             return Verdict::NeverFits;
         }
-        let now_ticks = self.at(now);
-        let next = tat.map_or(now_ticks, |t| t.max(now_ticks)) + self.inc(cost);
-        if next <= now_ticks + self.window() {
-            Verdict::Allowed { tat: next }
+        let (now_ticks, reach) = (self.at(now), self.reach(demand));
+        let x = tat.map_or(now_ticks, |t| t.max(now_ticks));
+        if x <= now_ticks + reach {
+            Verdict::Allowed { tat: x + self.inc(demand.cost) }
         } else {
-            Verdict::Denied { retry_after: self.until(next - self.window(), now) }
+            Verdict::Denied { retry_after: self.until(x - reach, now) }
         }
     }
 

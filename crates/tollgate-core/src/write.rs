@@ -10,8 +10,9 @@
 //! | [exact](LimitWrite::exact) | absent, or `tat`, `f`, `b`, `g` all as seen | anything |
 //! | [give back](LimitWrite::give_back) | `b` and `g` as seen | `tat = tat - by` |
 //!
-//! with `ceil = now + W - inc` of a token bucket; `now`, `ceil` and what is idle are other comparisons of the same kind where windows are
-//! counted (see [`Figures`](crate::Figures)). The busy form is a commutative add, so concurrent callers never conflict on it; nor do those
+//! with `ceil = now + W - inc` of a token bucket, or lower for a call that a pacer would keep waiting for too long; `now`, `ceil`
+//! and what is idle are other comparisons of the same kind where windows are counted (see [`Figures`](crate::Figures)). The busy
+//! form is a commutative add, so concurrent callers never conflict on it; nor do those
 //! that give back. The exact form moves a bucket to other terms, and charges within a transaction. Of the item, every form
 //! that takes or moves requires the `hold` that was seen and an `h` that it does not shorten.
 //!
@@ -21,6 +22,7 @@
 use crate::charge::LimitName;
 use crate::hold::Hold;
 use crate::item::{Bucket, BusyPeriod, Item};
+use crate::pacer::Demand;
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use crate::token_bucket::Ticks;
@@ -116,21 +118,22 @@ pub struct LimitWrite {
 }
 
 impl LimitWrite {
-    /// Charges `cost` to a limit that is new or busy, and whose state was last `seen`, if it was: a commutative add below a
+    /// Charges a limit that is new or busy, and whose state was last `seen`, if it was: a commutative add below a
     /// ceiling. `id` is random, for a new busy period. `None` if there is no state that it could be added to.
     #[must_use]
     pub fn new_or_busy(
         limit: LimitName,
         terms: Terms,
         seen: Option<Ticks>,
-        cost: u64,
+        demand: impl Into<Demand>,
         now: Timestamp,
         id: u64,
     ) -> Option<Self> {
         let busy_period = BusyPeriod { since: now, id };
-        let (from, to) = terms.figures.busy(seen, now, cost)?;
+        let demand = demand.into();
+        let (from, to) = terms.figures.busy(seen, now, demand)?;
         let expect = Expect::AbsentOr(vec![Check::TatBetween(from, to), Check::TermsAre(terms.clone())]);
-        let (start, inc) = (terms.figures.fresh(now), terms.figures.inc(cost));
+        let (start, inc) = (terms.figures.fresh(now), terms.figures.inc(demand.cost));
         Some(Self { limit, expect, assign: Assign::Extend { start, inc, terms, busy_period } })
     }
 

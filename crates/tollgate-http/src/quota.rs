@@ -97,9 +97,9 @@ impl<'a> Quota<'a> {
         wait::seconds(self.decision.reset_after)
     }
 
-    /// Most tokens at once.
+    /// The burst as the policy writes it.
     pub(crate) fn burst(&self) -> u64 {
-        self.decision.terms.figures.most()
+        self.decision.terms.figures.burst()
     }
 
     /// The rate as the policy writes it, like `50/h`, or in its manner.

@@ -22,6 +22,12 @@ pub enum Algorithm {
     Quota(Zone),
     /// The count of the period and what is left of the one before it, taken for evenly spread.
     SlidingWindow,
+    /// Each call is told when it may go, so that they go at the rate; of the burst that may be ahead of its time, the first
+    /// `delay` go at once, if there are as many.
+    Pacer {
+        /// How many.
+        delay: u64,
+    },
 }
 
 impl Algorithm {
@@ -33,6 +39,7 @@ impl Algorithm {
             Self::FixedWindow => "fixed-window",
             Self::Quota(_) => "quota",
             Self::SlidingWindow => "sliding-window",
+            Self::Pacer { .. } => "pacer",
         }
     }
 
@@ -41,22 +48,25 @@ impl Algorithm {
     pub const fn zone(self) -> Option<Zone> {
         match self {
             Self::Quota(zone) => Some(zone),
-            Self::TokenBucket | Self::FixedWindow | Self::SlidingWindow => None,
+            _ => None,
         }
     }
 
-    /// The figures that a policy writes as `rate` and `burst`. Only a token bucket has a burst; without one it is the number
-    /// of the rate.
+    /// The figures that a policy writes as `rate` and `burst`. A window has no burst; of a token bucket it is the number of the
+    /// rate where nothing is said, of a pacer 0.
     ///
     /// # Errors
     ///
     /// [`Error::Notation`], or [`Error::Core`] for figures out of range.
     pub fn figures(self, rate: &str, burst: Option<u64>) -> Result<Figures> {
-        if burst.is_some() && self != Self::TokenBucket {
+        if burst.is_some() && !self.has_burst() {
             return Err(self.no_burst().into());
         }
-        let parsed = rate::parse(rate)?;
-        Ok(self.build(rate, parsed, burst.unwrap_or(parsed.n))??)
+        Ok(self.build(rate, rate::parse(rate)?, burst)??)
+    }
+
+    pub(crate) const fn has_burst(self) -> bool {
+        matches!(self, Self::TokenBucket | Self::Pacer { .. })
     }
 
     pub(crate) fn no_burst(self) -> Problem {
@@ -70,7 +80,7 @@ impl Algorithm {
         self,
         text: &str,
         rate: Rate,
-        burst: u64,
+        burst: Option<u64>,
     ) -> std::result::Result<tollgate_core::Result<Figures>, Problem> {
         let Rate { n, period_ns, calendar } = rate;
         if calendar == Some(Period::Month) && !matches!(self, Self::Quota(_)) {
@@ -82,7 +92,12 @@ impl Algorithm {
         }
         let window = |span, sliding| Window::new(n, span, sliding).map(Into::into);
         let core: tollgate_core::Result<tollgate_core::Figures> = match self {
-            Self::TokenBucket => TokenBucket::new(n, period_ns, burst).map(Into::into),
+            Self::TokenBucket => TokenBucket::new(n, period_ns, burst.unwrap_or(n)).map(Into::into),
+            Self::Pacer { delay } => {
+                // One call is in time, and the burst is ahead of it.
+                let most = burst.unwrap_or(0).saturating_add(1);
+                TokenBucket::new(n, period_ns, most).map(|bucket| bucket.paced(delay).into())
+            }
             Self::FixedWindow => window(Span::Every(period_ns), false),
             Self::SlidingWindow => window(Span::Every(period_ns), true),
             Self::Quota(zone) => {

@@ -89,10 +89,12 @@
 //! | key | value | default |
 //! | --- | --- | --- |
 //! | `key` | 1 to 4 dimensions that are counted together, like `["tenant", "user ?? client_ip"]`; `a ?? b` takes `b` where `a` has no value (up to 4 alternatives); calls without any value share one bucket | required |
-//! | `algorithm` | `"token-bucket"`: calls come back one by one; `"fixed-window"`: a count that starts anew with every period since the Unix epoch, 1 s at least; `"quota"`: one that starts anew with every day or month of `zone`; `"sliding-window"`: the count of the period, and of the one before as much as is left of it. Windows count up to 999,999,999 | `"token-bucket"` |
+//! | `algorithm` | `"token-bucket"`: calls come back one by one; `"fixed-window"`: a count that starts anew with every period since the Unix epoch, 1 s at least; `"quota"`: one that starts anew with every day or month of `zone`; `"sliding-window"`: the count of the period, and of the one before as much as is left of it; `"pacer"`: for calls that go out, each is told when it may go. Windows count up to 999,999,999 | `"token-bucket"` |
 //! | `zone` | of a quota: a name of the IANA time zone database, like `"Europe/Bucharest"` | `"UTC"` |
 //! | `rate` | `"N/UNIT"` or `"N/MUNIT"`, like `"50/h"` or `"5/15min"`; units `ms`, `s` `sec` `second`, `min`, `h` `hour`, `day` (24 h), `year` (365 days); of a quota `"N/day"` or `"N/month"`; whole numbers | required |
-//! | `burst` | of a token bucket, most tokens at once, 1 to 10^12 | the N of `rate` |
+//! | `burst` | of a token bucket, most tokens at once, 1 to 10^12; of a pacer, how many calls beyond the one that is due are taken, 0 to 10^12 - 1 | the N of `rate`; of a pacer 0 |
+//! | `delay` | of a pacer: the first so many of the burst go at once, 0 to `burst`; the others wait for their turn | 0 |
+//! | `max_wait` | of a pacer: a call that would have to wait longer is denied at once, and not counted, like `"2s"` | as long as the burst lasts |
 //! | `plans.PLAN` | `{ rate, burst }` of one plan, which replace both figures of the limit | the limit's own |
 //! | `message` | what a denied caller is told: text, or a table by language tag; `{rate}` `{burst}` `{limit}` `{plan}` `{retry_after}` are filled in, `{{` and `}}` are braces | none |
 //! | `upgrade_url` | where a denied caller can get more: a path or `http(s)` URL | none |
@@ -108,7 +110,7 @@
 //! | key | value | default |
 //! | --- | --- | --- |
 //! | `match` | which requests, see below | required |
-//! | `charge` (routes) | limits, each once; those with several keys are charged all or none: `"NAME"` costs 1, or `{ limit = "NAME", cost = N }` with N from 1 to the smallest burst of any plan | required |
+//! | `charge` (routes) | limits, each once; those with several keys are charged all or none: `"NAME"` costs 1, or `{ limit = "NAME", cost = N }` with N from 1 to the smallest burst of any plan (of a pacer, one more) | required |
 //! | `on_store_failure` (routes) | as for limits | the limits' |
 //! | `atomic` (routes) | as for limits, for every decision of the route | `false` |
 //! | `cors` (routes) | `false`: answers of this route leave CORS to others | `true` where `[http]` has `cors` |

@@ -85,6 +85,7 @@ pub struct Limit {
     pub(crate) algorithm: Algorithm,
     pub(crate) base: Figures,
     pub(crate) by_plan: BTreeMap<Arc<str>, Figures>,
+    pub(crate) max_wait: Option<Duration>,
     pub(crate) on_change: OnChange,
     pub(crate) messages: Option<Messages>,
     pub(crate) upgrade_url: Option<String>,
@@ -133,6 +134,12 @@ impl Limit {
             Some((plan, figures)) => Terms::new(revision, figures.core).on_plan(Arc::clone(plan)),
             None => Terms::new(revision, self.base.core),
         }
+    }
+
+    /// The longest that a call of a pacer may have to wait; it is denied if its start is later. `None`: as long as the queue.
+    #[must_use]
+    pub fn max_wait(&self) -> Option<Duration> {
+        self.max_wait
     }
 
     /// What a newer revision does with debt that an older one left.

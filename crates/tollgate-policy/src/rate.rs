@@ -85,6 +85,10 @@ pub(crate) fn parse(text: &str) -> Result<Rate, Problem> {
 ///
 /// [`Error::Notation`].
 pub fn duration(text: &str) -> PolicyResult<Duration> {
+    Ok(read_duration(text)?)
+}
+
+pub(crate) fn read_duration(text: &str) -> Result<Duration, Problem> {
     let what = format!("duration {text:?}");
     let (count, unit) = counted(text);
     let count = whole(count).map_err(|why| Problem::new(format!("{what} {why}"), DURATION_EXAMPLE))?;

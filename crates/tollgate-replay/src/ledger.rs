@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Charge, Figures, Key, LimitName, Mode, Ticks, Timestamp, Verdict};
+use tollgate_core::{Charge, Demand, Figures, Key, LimitName, Mode, Ticks, Timestamp, Verdict};
 
 /// The number of a [`Plan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ struct Plan {
 #[derive(Clone, Copy)]
 struct Cost {
     slot: usize,
-    tokens: u64,
+    demand: Demand,
     only_reports: bool,
 }
 
@@ -87,8 +87,10 @@ impl Ledger {
                 let slot = self.slot(charge, key);
                 // Two charges of one limit and key are one of their sum, or the second would not see the first.
                 match costs.iter_mut().find(|cost| cost.slot == slot) {
-                    Some(cost) => cost.tokens = cost.tokens.saturating_add(charge.cost),
-                    None => costs.push(Cost { slot, tokens: charge.cost, only_reports: charge.mode == Mode::Shadow }),
+                    Some(cost) => cost.demand.cost = cost.demand.cost.saturating_add(charge.cost),
+                    None => {
+                        costs.push(Cost { slot, demand: charge.demand(), only_reports: charge.mode == Mode::Shadow })
+                    }
                 }
             }
         }
@@ -121,7 +123,7 @@ impl Ledger {
         }
         let take = |cost: &Cost| {
             let slot = &self.slots[cost.slot];
-            slot.figures.take(slot.tat, record.at, cost.tokens)
+            slot.figures.take(slot.tat, record.at, cost.demand)
         };
         self.verdicts.clear();
         self.verdicts.extend(plan.costs.iter().map(take));

@@ -253,7 +253,7 @@ pub(crate) fn limit(name: &str) -> LimitName {
 /// A charge on the limit `name`.
 pub(crate) fn charge(name: &str, terms: &Terms, cost: u64) -> Charge {
     let (on_change, mode) = (OnChange::Proportional, Mode::Enforce);
-    Charge { limit: limit(name), terms: terms.clone(), on_change, cost, mode }
+    Charge { limit: limit(name), terms: terms.clone(), on_change, cost, max_wait: None, mode }
 }
 
 /// Charges on the one key of the model.

@@ -72,7 +72,8 @@ fn charging(limits: Vec<(LimitName, Figures)>) -> Result<Vec<Charges>> {
     let key = Key::new([("bench", format!("{:016x}", fastrand::u64(..)))])?;
     let charge = |(limit, figures)| {
         let terms = Terms::new(1, figures);
-        Charge { limit, terms, on_change: OnChange::default(), cost: 1, mode: Mode::Enforce }
+        let (on_change, mode) = (OnChange::default(), Mode::Enforce);
+        Charge { limit, terms, on_change, cost: 1, max_wait: None, mode }
     };
     Ok(vec![Charges::new(ItemKey::shared(key), limits.into_iter().map(charge).collect())?])
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tollgate::http::{Explained, Facts, Matched};
+use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Charges, Zone};
 use tollgate_dynamodb::partition_key;
 use tollgate_policy::{Error, Mode, Network, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
@@ -69,6 +70,12 @@ struct Charge {
     /// Of a quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     zone: Option<&'static str>,
+    /// Of a pacer, how many of the burst go before their time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<u64>,
+    /// Of a pacer, how long a call may have to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_wait_ms: Option<u64>,
     /// `enforce` or `shadow`.
     mode: &'static str,
     /// `open` or `closed`.
@@ -163,9 +170,11 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             key,
             missing,
             rate: figures.rate().to_owned(),
-            burst: figures.core().token_bucket().map(|bucket| bucket.burst()),
+            burst: figures.core().token_bucket().map(|_| figures.core().burst()),
             algorithm: limit.algorithm().as_str(),
             zone: limit.algorithm().zone().map(Zone::name),
+            delay: figures.core().token_bucket().and_then(|bucket| bucket.delay()),
+            max_wait_ms: limit.max_wait().map(millis_rounded_up),
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
             on_store_failure: if is_open { "open" } else { "closed" },
             own_item: limit.has_own_item(),
@@ -262,12 +271,14 @@ fn text(explanation: &Explanation) -> String {
             (None, None) => charge.algorithm.to_owned(),
         };
         let says = |holds: bool, what: &'static str| if holds { what } else { "" };
+        let paced = charge.delay.map(|delay| format!(", paced with delay {delay}")).unwrap_or_default();
+        let longest = charge.max_wait_ms.map(|ms| format!(", waits {ms} ms at most")).unwrap_or_default();
         let mode = says(charge.mode == "shadow", ", only reports");
         let own_item = says(charge.own_item, ", an item of its own");
         let atomic = says(charge.atomic, ", atomic");
         let _ = write!(
             out,
-            "  {limit}: cost {cost} of {rate}, {counted}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
+            "  {limit}: cost {cost} of {rate}, {counted}{paced}{longest}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
         );
         let _ = match (&charge.key, &charge.missing) {
             (Some(key), _) => writeln!(out, "on key {key}"),

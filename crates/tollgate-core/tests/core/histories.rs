@@ -11,8 +11,8 @@ use tollgate_core::refund::Step as RefundStep;
 use tollgate_core::take::{Moment, Notice};
 use tollgate_core::write::Assign;
 use tollgate_core::{
-    Bucket, Charged, Charges, Check, Expect, Figures, Hold, Item, ItemKey, Key, LimitName, Override, Refund, Span,
-    Step, Take, Terms, Ticks, Timestamp, TokenBucket, Window, Write,
+    Bucket, Charge, Charged, Charges, Check, Expect, Figures, Hold, Item, ItemKey, Key, LimitName, Override, Refund,
+    Span, Step, Take, Terms, Ticks, Timestamp, TokenBucket, Window, Write,
 };
 
 /// Histories in all, over the tests of the real protocol.
@@ -35,6 +35,8 @@ enum Rule {
     IgnoringOthers,
     /// Subtracted without a look at what was charged since.
     WithoutGross,
+    /// Of a pacer as of a token bucket, whose calls went when they were charged.
+    AsIfNobodyWaited,
 }
 
 /// What a history is made of.
@@ -46,6 +48,8 @@ struct Kind {
     operators: bool,
     /// Windows of a second instead of token buckets, and whether they slide.
     windows: Option<bool>,
+    /// Pacers instead of token buckets.
+    paced: bool,
     rule: Rule,
 }
 
@@ -59,6 +63,13 @@ struct Part {
     /// The instant that the write under way is dated by, in true time.
     dated: Timestamp,
     left: Option<Item>,
+}
+
+impl Kind {
+    /// A bucket of this kind of history.
+    fn bucket(self, bucket: TokenBucket, rng: &mut Rng) -> TokenBucket {
+        if self.paced { bucket.paced(rng.pick(0, bucket.burst() - 1)) } else { bucket }
+    }
 }
 
 impl Part {
@@ -117,7 +128,7 @@ impl World {
     fn new(seed: u64, kind: Kind) -> Self {
         let mut rng = Rng::new(seed);
         let figures = |rng: &mut Rng| match kind.windows {
-            None => bucket(rng.pick(2, 4), SECOND, rng.pick(1, 8)).into(),
+            None => kind.bucket(bucket(rng.pick(2, 4), SECOND, rng.pick(1, 8)), rng).into(),
             Some(sliding) => Window::new(rng.pick(1, 8), Span::Every(SECOND), sliding).unwrap().into(),
         };
         let plans: Vec<[Figures; 2]> = (0..kind.keys).map(|_| [(); 2].map(|()| figures(&mut rng))).collect();
@@ -175,6 +186,7 @@ impl World {
             let mut admitted = self.admitted[key].clone();
             admitted.sort_unstable();
             match self.kind.windows {
+                None if self.kind.paced => over_pace(&self.buckets[key], &admitted, apart),
                 None => over_bound_by_clocks(&self.buckets[key], &admitted, apart),
                 Some(sliding) => over_windows(self.most(key), sliding, &admitted),
             }
@@ -200,7 +212,10 @@ impl World {
             let cost = self.rng.pick(1, figures.most());
             let terms = Terms::new(1, figures).on_plan(["a", "b"][side]);
             let item = ItemKey::shared(Key::new([("user", "alice")]).unwrap());
-            let charges = Charges::new(item, vec![charge("l", &terms, cost)]).unwrap();
+            let max_wait =
+                (self.kind.paced && self.rng.pick(0, 1) == 0).then(|| Duration::from_millis(self.rng.pick(0, 3000)));
+            let charge = Charge { max_wait, ..charge("l", &terms, cost) };
+            let charges = Charges::new(item, vec![charge]).unwrap();
             self.ids += 1;
             let (take, step) = Take::start(charges, self.seen[caller][key].as_ref(), moment, self.ids);
             Part { key, cost, take, step, dated, left: None }
@@ -250,7 +265,8 @@ impl World {
                 let dated = dated(write, self.offset(call.caller));
                 if let Some(left) = self.apply(key, write) {
                     assert!(!part.take.is_charging() || !self.is_banned(&left), "charged under a ban");
-                    part.dated = dated.unwrap_or(part.dated);
+                    // A write that only moves the limit is no answer: the decision goes on from now.
+                    part.dated = if part.take.is_charging() { dated.unwrap_or(part.dated) } else { self.now };
                     if self.kind.windows.is_some() {
                         // Within its call, at whichever instant of the window that it was counted in.
                         let start = opening(left.buckets["l"].tat);
@@ -264,7 +280,10 @@ impl World {
                     part.take.refused(self.items[key].as_ref(), moment)
                 }
             }
-            Step::Read | Step::Done(_) => part.take.read(self.items[key].as_ref(), moment),
+            Step::Read | Step::Done(_) => {
+                part.dated = self.now;
+                part.take.read(self.items[key].as_ref(), moment)
+            }
         };
         assert!(!part.take.notices().any(|n| matches!(n, Notice::PulledBack(_))), "clocks agree");
         self.seen[call.caller][key].clone_from(&self.items[key]);
@@ -275,7 +294,10 @@ impl World {
         // One call in two is denied by a key that is not looked at here.
         if call.parts.iter().all(Part::is_allowed) && self.rng.pick(0, 1) == 0 {
             for part in &call.parts {
-                self.admitted[part.key].push((part.dated, part.cost));
+                let Step::Done(decision) = &part.step else { unreachable!("it is allowed") };
+                let (waits, longest) = (decision.starts_after(), part.take.charges().charges()[0].max_wait);
+                assert!(longest.is_none_or(|longest| waits <= longest), "waits {waits:?} of {longest:?}");
+                self.admitted[part.key].push((part.dated + waits, part.cost));
             }
             return;
         }
@@ -341,6 +363,7 @@ impl World {
             }
             _ => {
                 let figures = bucket(self.rng.pick(1, 3), SECOND, self.rng.pick(1, 6));
+                let figures = self.kind.bucket(figures, &mut self.rng);
                 self.buckets[key].push(figures);
                 hold.overrides.insert(limit(), Override { figures: (figures).into(), until });
                 Some(hold)
@@ -403,10 +426,21 @@ fn reckon(
         Rule::All => {
             Bucket { tat: FAR, gross: FAR + bucket.refunded(), busy_period: bucket.busy_period, ..after.clone() }
         }
+        Rule::AsIfNobodyWaited => {
+            let (after, item) = (unpaced(after), Item { buckets: [(limit(), unpaced(bucket))].into(), ..item.clone() });
+            return Some(Refund::start(vec![Charged::new(limit(), cost, &after, charged_at)], &item, now).1);
+        }
         Rule::AllOfItsBusyPeriod => Bucket { tat: FAR, gross: FAR + bucket.refunded(), ..after.clone() },
         Rule::IgnoringOthers => Bucket { gross: after.tat + bucket.refunded(), ..after.clone() },
     };
     Some(Refund::start(vec![Charged::new(limit(), cost, &after, charged_at)], item, now).1)
+}
+
+/// The same bucket as if its calls went at once.
+fn unpaced(bucket: &Bucket) -> Bucket {
+    let figures = bucket.terms.figures.token_bucket().unwrap();
+    let figures = TokenBucket::new(figures.n(), figures.period(), figures.burst()).unwrap();
+    Bucket { terms: Terms::new(1, figures), ..bucket.clone() }
 }
 
 /// A refund that is subtracted from whatever `tat` is found in the busy period.
@@ -419,7 +453,19 @@ fn blindly(write: &Write) -> Write {
     write
 }
 
-const REAL: Kind = Kind { keys: 2, apart: false, plans: false, operators: false, windows: None, rule: Rule::Real };
+const REAL: Kind =
+    Kind { keys: 2, apart: false, plans: false, operators: false, windows: None, paced: false, rule: Rule::Real };
+
+/// By how much more goes in some interval than the dearest call, what may go before its slot, and rate times interval.
+fn over_pace(buckets: &[TokenBucket], sent: &[(Timestamp, u64)], apart: Duration) -> i128 {
+    let dearest = sent.iter().map(|(_, cost)| *cost).max().unwrap_or(1);
+    let ahead_ns = |b: &TokenBucket| (b.delay().unwrap() * b.period()).div_ceil(b.n());
+    let ahead_ns = buckets.iter().map(ahead_ns).max().unwrap();
+    let allowance = |b: &TokenBucket| bucket(b.n(), b.period(), dearest + (ahead_ns * b.n()).div_ceil(b.period()));
+    // Instants are told in whole nanoseconds, rounded up.
+    let apart = apart + Duration::from_nanos(1);
+    over_bound_by_clocks(&buckets.iter().map(allowance).collect::<Vec<_>>(), sent, apart)
+}
 
 /// By how much a window has more than `most`, or, if it slides, a stretch as long as one more than twice that.
 fn over_windows(most: u64, sliding: bool, admitted: &[(Timestamp, u64)]) -> i128 {
@@ -463,6 +509,16 @@ fn calls_beside_operators_with_clocks_apart_keep_every_bound() {
     keep_every_bound(HISTORIES * 3 / 4..HISTORIES, Kind { apart: true, plans: true, operators: true, ..REAL });
 }
 
+/// Every call goes at the instant that it was told, whatever is given back or set meanwhile.
+#[test]
+fn paced_calls_keep_every_bound() {
+    let (kind, nth) = (Kind { paced: true, ..REAL }, HISTORIES / 16);
+    keep_every_bound(0..nth, kind);
+    keep_every_bound(nth..2 * nth, Kind { keys: 3, apart: true, ..kind });
+    keep_every_bound(2 * nth..3 * nth, Kind { plans: true, operators: true, ..kind });
+    keep_every_bound(3 * nth..4 * nth, Kind { apart: true, plans: true, operators: true, ..kind });
+}
+
 #[test]
 fn windows_with_refunds_and_two_plans_keep_every_bound() {
     for sliding in [false, true] {
@@ -479,6 +535,13 @@ fn a_refund_to_whatever_window_is_found_breaks_a_bound_in_the_same_histories() {
         let kind = Kind { windows: Some(sliding), rule: Rule::All, ..REAL };
         assert!((0..HISTORIES / 16).any(|seed| World::new(seed, kind).run() > 0), "sliding: {sliding}");
     }
+}
+
+/// A slot that is given back while others wait behind it moves them, and what was told them does not move.
+#[test]
+fn a_refund_from_the_middle_of_a_queue_breaks_a_bound_in_the_same_histories() {
+    let kind = Kind { paced: true, rule: Rule::AsIfNobodyWaited, ..REAL };
+    assert!((0..HISTORIES / 16).any(|seed| World::new(seed, kind).run() > 0));
 }
 
 /// If none of these did, the tests above would prove nothing.

@@ -11,6 +11,7 @@ mod guesses;
 mod histories;
 mod holds;
 mod key;
+mod pacer;
 mod recall;
 mod refund;
 mod several_limits;

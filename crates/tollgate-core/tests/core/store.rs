@@ -31,7 +31,7 @@ pub(crate) fn plan(revision: u64, plan: &str, bucket: TokenBucket) -> Terms {
 
 pub(crate) fn charge(limit: &str, terms: &Terms, cost: u64) -> Charge {
     let limit = LimitName::new(limit).unwrap();
-    Charge { limit, terms: terms.clone(), on_change: OnChange::Proportional, cost, mode: Mode::Enforce }
+    Charge { limit, terms: terms.clone(), on_change: OnChange::Proportional, cost, max_wait: None, mode: Mode::Enforce }
 }
 
 pub(crate) fn on_key(list: Vec<Charge>) -> Charges {
@@ -60,7 +60,7 @@ impl Told {
 }
 
 /// A table of one item.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Store {
     pub(crate) item: Option<Item>,
     ids: u64,

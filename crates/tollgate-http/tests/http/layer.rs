@@ -1,7 +1,8 @@
 //! The layer as a tower service: readiness, and what it does to the responses of others.
 
-use crate::support::{SAMPLE, facts, request};
+use crate::support::{App, SAMPLE, facts, request};
 use axum::body::Body;
+use axum::routing::any;
 use http::{Request, Response, header};
 use serde_json::json;
 use std::convert::Infallible;
@@ -53,6 +54,24 @@ fn layered(http: &str) -> impl Service<Request<Body>, Response = Response<String
 fn order() -> Request<Body> {
     let origin = [("origin", "https://app.example.com")];
     request("POST", "/api/orders", &facts(&json!({ "sub": "alice" })), &origin)
+}
+
+/// The layer does not sleep: the handler is told, and a pacer's denial is a 429 like any.
+#[tokio::test]
+async fn a_pacer_on_a_route_passes_and_tells_the_handler_how_long_to_wait() {
+    let policy = "version = 1\n[limits.out]\nkey = ['user']\nrate = '10/s'\nalgorithm = 'pacer'\nburst = 2\n\
+                  [[routes]]\nmatch = '*'\ncharge = ['out']\n";
+    let handler = any(async |request: Request<Body>| {
+        let decision = request.extensions().get::<tollgate::Decision>();
+        decision.map_or(0, |decision| decision.starts_after().as_millis()).to_string()
+    });
+    let app = App::with_handler(policy, handler);
+    let mut told = Vec::new();
+    for _ in 0..4 {
+        let answered = app.ask("GET", "/", "alice", &[]).await;
+        told.push((answered.status, if answered.status == 200 { answered.text } else { String::new() }));
+    }
+    assert_eq!(told, [(200, "0".to_owned()), (200, "100".to_owned()), (200, "200".to_owned()), (429, String::new())]);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::limits::LimitEntry;
 use super::routes::Matched;
+use crate::algorithm::Algorithm;
 use crate::limit::Limit;
 use crate::report::{Report, Span};
 use crate::route::{Exemption, Route};
@@ -41,7 +42,9 @@ pub(super) fn advise(report: &mut Report<'_>, limits: &[LimitEntry], routes: &[M
             charges.filter(|charge| charge.limit.as_str() == entry.name).map(|charge| charge.cost).min()
         };
         let least_cost = routes.iter().filter_map(charged).min();
-        if least_cost.is_none() && !routes.is_empty() {
+        // Calls that go out are on no route.
+        let goes_out = entry.limit.as_ref().is_some_and(|limit| matches!(limit.algorithm, Algorithm::Pacer { .. }));
+        if least_cost.is_none() && !routes.is_empty() && !goes_out {
             let message = format!("no route charges limit `{}`", entry.name);
             report.warning(&entry.at, message, "add it to the `charge` of a route, or remove it");
         }

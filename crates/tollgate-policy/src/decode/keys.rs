@@ -39,6 +39,8 @@ pub(super) const LIMIT: KeyList = KeyList {
         "zone",
         "rate",
         "burst",
+        "delay",
+        "max_wait",
         "plans",
         "message",
         "upgrade_url",

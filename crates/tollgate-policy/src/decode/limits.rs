@@ -11,6 +11,7 @@ use crate::report::{Report, Span};
 use crate::suggest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use tollgate_core::{LimitName, Mode, OnChange, StoreFailure, TokenBucket, Zone};
 
 /// Most entries of a key, and most alternatives of an entry.
@@ -69,6 +70,13 @@ fn limit(
         }
         None => (None, None),
     };
+    let max_wait = match algorithm {
+        Some(algorithm) => transpose(max_wait(report, &fields, algorithm)),
+        None => Some(None),
+    };
+    if let (Some(Algorithm::Pacer { delay }), Some(base)) = (algorithm, &base) {
+        check_delay(report, &fields, delay, base);
+    }
     let own_item = fields.get("own_item").map(|node| fields::boolean(report, node, "own_item", "false"));
     let atomic = fields.get("atomic").map(|node| fields::boolean(report, node, "atomic", "false"));
     let mode = match fields.get("mode") {
@@ -97,6 +105,7 @@ fn limit(
         algorithm: algorithm?,
         base: base?,
         by_plan: by_plan?,
+        max_wait: max_wait?,
         on_change: on_change?,
         messages: transpose(messages)?,
         upgrade_url: transpose(upgrade_url)?,
@@ -169,8 +178,7 @@ fn key_part<'a>(
 }
 
 fn algorithm(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Algorithm> {
-    let later = ["sliding-log", "pacer"];
-    let zone = fields.get("zone");
+    let later = ["sliding-log"];
     let algorithm = match fields.get("algorithm") {
         Some(node) if node.get_ref().as_str().is_some_and(|name| later.contains(&name)) => {
             let name = node.get_ref().as_str().unwrap_or_default();
@@ -179,20 +187,67 @@ fn algorithm(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Algorithm> 
             return None;
         }
         Some(node) => {
-            let all =
-                [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::Quota(Zone::UTC), Algorithm::SlidingWindow];
+            let all = [
+                Algorithm::TokenBucket,
+                Algorithm::FixedWindow,
+                Algorithm::Quota(Zone::UTC),
+                Algorithm::SlidingWindow,
+                Algorithm::Pacer { delay: 0 },
+            ];
             fields::word(report, node, "algorithm", &all.map(|algorithm| (algorithm.as_str(), algorithm)))?
         }
         None => Algorithm::default(),
     };
-    match (algorithm, zone) {
-        (Algorithm::Quota(_), Some(node)) => Some(Algorithm::Quota(time_zone(report, node)?)),
+    let algorithm = match (algorithm, fields.get("zone")) {
+        (Algorithm::Quota(_), Some(node)) => Algorithm::Quota(time_zone(report, node)?),
         (_, Some(node)) => {
             let message = format!("a limit with `algorithm = \"{}\"` has no calendar, and no zone", algorithm.as_str());
             report.error(&node.span(), message, "remove `zone`, or write `algorithm = \"quota\"`");
-            None
+            return None;
         }
+        (algorithm, None) => algorithm,
+    };
+    match (algorithm, fields.get("delay")) {
+        (Algorithm::Pacer { .. }, Some(node)) => {
+            let delay = fields::integer(report, node, "delay", 0..=TokenBucket::MAX_TOKENS, "5")?;
+            Some(Algorithm::Pacer { delay })
+        }
+        (_, Some(node)) => paces_nobody(report, node, "delay", algorithm),
         (algorithm, None) => Some(algorithm),
+    }
+}
+
+/// What only a pacer has.
+fn paces_nobody<T>(report: &mut Report<'_>, node: Node<'_>, key: &str, algorithm: Algorithm) -> Option<T> {
+    let message =
+        format!("a limit with `algorithm = \"{}\"` keeps nobody waiting, and has no {key}", algorithm.as_str());
+    report.error(&node.span(), message, format!("remove `{key}`, or write `algorithm = \"pacer\"`"));
+    None
+}
+
+/// `max_wait` of a pacer, if it is there.
+fn max_wait(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algorithm) -> Option<Option<Duration>> {
+    let node = fields.get("max_wait")?;
+    if !matches!(algorithm, Algorithm::Pacer { .. }) {
+        return Some(paces_nobody(report, node, "max_wait", algorithm));
+    }
+    let text = fields::text(report, node, "max_wait", "\"2s\"");
+    let read = text.map(|text| {
+        rate::read_duration(text).map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()
+    });
+    Some(read.flatten())
+}
+
+/// A plan with a smaller burst has as much delay as that.
+fn check_delay(report: &mut Report<'_>, fields: &Fields<'_>, delay: u64, base: &Figures) {
+    let burst = base.core.burst();
+    if let Some(node) = fields.get("delay").filter(|_| delay > burst) {
+        let message = format!("delay {delay} is more than the burst, {burst}, of which these calls are a part");
+        report.error(
+            &node.span(),
+            message,
+            format!("write at most {burst}, by which no call waits, or a larger burst"),
+        );
     }
 }
 
@@ -219,17 +274,20 @@ fn figures(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algorithm) -
         Some((node, text, rate))
     });
     let burst = fields.get("burst");
-    if let Some(node) = burst.filter(|_| algorithm != Algorithm::TokenBucket) {
+    if let Some(node) = burst.filter(|_| !algorithm.has_burst()) {
         let problem = algorithm.no_burst();
         report.error(&node.span(), problem.message, problem.help);
         return None;
     }
-    // A bucket's own bounds say what is wrong with 0 or a huge number; here it is only read.
-    let size = burst.map(|node| fields::integer(report, node, "burst", 1..=TokenBucket::MAX_TOKENS, "20"));
+    let range = match algorithm {
+        Algorithm::Pacer { .. } => 0..=TokenBucket::MAX_TOKENS - 1,
+        _ => 1..=TokenBucket::MAX_TOKENS,
+    };
+    let size = burst.map(|node| fields::integer(report, node, "burst", range, "20"));
     let (node, text, rate) = rate?;
     let size = transpose(size);
     // A burst that cannot be read must not hide what is wrong with the rate: that is checked with a burst of 1.
-    let build = algorithm.build(text, rate, size.map_or(1, |size| size.unwrap_or(rate.n)));
+    let build = algorithm.build(text, rate, size.unwrap_or(Some(1)));
     let build = build.map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()?;
     let build = build
         .map_err(|error| {

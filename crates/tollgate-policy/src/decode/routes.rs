@@ -3,9 +3,10 @@
 use super::fields::{self, Fields, Node};
 use super::keys;
 use super::limits::{LimitEntry, store_failure};
+use crate::algorithm::Algorithm;
 use crate::charges::{most_items, most_sharing};
 use crate::identity::{Identity, Source};
-use crate::limit::Limit;
+use crate::limit::{Figures, Limit};
 use crate::pattern::Pattern;
 use crate::report::{Report, Span};
 use crate::route::{Exemption, Route, RouteCharge};
@@ -144,6 +145,7 @@ fn charge<'a>(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'a>) -> Opt
     let limit = entry.limit.as_ref();
     if let Some(limit) = limit {
         check_cost(report, &cost_node.unwrap_or(node).span(), limit, cost);
+        warn_of_pacer(report, &name_node.span(), limit);
     }
     Some((RouteCharge::new(LimitName::new(name).ok()?, cost), limit))
 }
@@ -152,8 +154,19 @@ fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
     let tight = limit.all_figures().map(|(plan, figures)| (plan, figures.core().most()));
     let Some((plan, burst)) = tight.min_by_key(|(_, burst)| *burst).filter(|(_, burst)| *burst < cost) else { return };
     let plan = plan.map(|plan| format!(" on plan `{plan}`")).unwrap_or_default();
-    let message = format!("cost {cost} never fits limit `{}`: its burst is {burst}{plan}", limit.name);
+    let message = format!("cost {cost} never fits limit `{}`, which takes {burst} at most{plan}", limit.name);
     report.error(at, message, format!("lower the cost to at most {burst}, or raise the burst"));
+}
+
+/// What passes a route is not held back: only the handler can wait.
+fn warn_of_pacer(report: &mut Report<'_>, at: &Span, limit: &Limit) {
+    let keeps_waiting =
+        |figures: &Figures| matches!(limit.algorithm, Algorithm::Pacer { delay } if delay < figures.core.burst());
+    if limit.all_figures().any(|(_, figures)| keeps_waiting(figures)) {
+        let message = format!("limit `{}` is a pacer, and requests of a route pass without waiting", limit.name);
+        let help = "have the handler wait for `Decision::starts_after`, or write `algorithm = \"token-bucket\"`";
+        report.warning(at, message, help);
+    }
 }
 
 /// A decision that can be too large for the table would fail at every call.

@@ -147,6 +147,21 @@ fn a_limit_that_no_route_charges_is_a_warning_only_if_there_are_routes() {
 }
 
 #[test]
+fn a_pacer_belongs_on_no_route_unless_nothing_waits() {
+    let text = |burst: &str, charge: &str| {
+        format!(
+            "version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"5/h\"\nalgorithm = \"pacer\"\n{burst}\n\
+             [limits.b]\nkey = [\"user\"]\nrate = \"5/h\"\n[[routes]]\nmatch = \"*\"\ncharge = [{charge}]\n"
+        )
+    };
+    assert!(warnings(&text("burst = 2", "\"b\"")).is_empty(), "calls that go out are on no route");
+    let warning = "12:16: warning: limit `a` is a pacer, and requests of a route pass without waiting";
+    assert_eq!(warnings(&text("burst = 2\ndelay = 1", "\"b\", \"a\"")), [warning.replace("12:16", "13:16")]);
+    assert_eq!(warnings(&text("burst = 2", "\"b\", \"a\"")), [warning]);
+    assert!(warnings(&text("burst = 2\ndelay = 2", "\"b\", \"a\"")).is_empty());
+}
+
+#[test]
 fn a_key_that_its_sender_chooses_is_a_warning() {
     let text = |key: &str| {
         format!("version = 1\n[identity]\ntag = \"header.x-tag\"\n[limits.a]\nkey = [\"{key}\"]\nrate = \"5/h\"\n")

@@ -147,13 +147,30 @@ fn figures_of_plans() {
 #[test]
 fn what_comes_later_is_refused_in_so_many_words() {
     let later = "not supported by this version";
-    for algorithm in ["sliding-log", "pacer"] {
-        one(&extra(&format!("algorithm = \"{algorithm}\"")), "5:13", later);
-    }
+    one(&extra("algorithm = \"sliding-log\""), "5:13", later);
     one(&extra("count = \"failures\""), "5:1", later);
     one(&extra("on_store_failure = \"local\""), "5:20", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"5min\" }"), "16:1", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\non_store_failure = \"local\""), "16:20", later);
+}
+
+#[test]
+fn the_figures_of_pacers() {
+    let pacer = |rest: &str| extra(&format!("algorithm = \"pacer\"\n{rest}"));
+    one(&pacer("burst = -1"), "6:9", "burst must be a whole number from 0");
+    one(&pacer("burst = 1000000000000"), "6:9", "from 0 to 999999999999");
+    one(&pacer("burst = 5\ndelay = 6"), "7:9", "delay 6 is more than the burst, 5");
+    one(&pacer("delay = 1"), "6:9", "delay 1 is more than the burst, 0");
+    one(&pacer("burst = 5\ndelay = \"all\""), "7:9", "delay must be a whole number, not a string");
+    one(&pacer("max_wait = 2"), "6:12", "max_wait must be a string, not an integer");
+    one(&pacer("max_wait = \"2\""), "6:12", "has no unit");
+    one(&pacer("max_wait = \"-2s\""), "6:12", "negative");
+    one(&pacer("zone = \"UTC\""), "6:8", "has no calendar, and no zone");
+    for algorithm in ["token-bucket", "fixed-window", "sliding-window"] {
+        let with = |line: &str| extra(&format!("algorithm = \"{algorithm}\"\n{line}"));
+        one(&with("delay = 1"), "6:9", "keeps nobody waiting, and has no delay");
+        one(&with("max_wait = \"2s\""), "6:12", "keeps nobody waiting, and has no max_wait");
+    }
 }
 
 #[test]
@@ -217,7 +234,7 @@ fn charges() {
     one(
         &charge("[{ limit = \"a\", cost = 21 }]"),
         "15:33",
-        "cost 21 never fits limit `a`: its burst is 20 on plan `small`",
+        "cost 21 never fits limit `a`, which takes 20 at most on plan `small`",
     );
     one(&charge("[3]"), "15:11", "a charge must be a table, not an integer");
     let by_item =

@@ -54,6 +54,7 @@ impl Rules for TestRules {
                         terms,
                         on_change: OnChange::default(),
                         cost: *cost,
+                        max_wait: None,
                         mode: Mode::default(),
                     };
                     resolved.charged(Charges::new(ItemKey::shared(key), vec![charge]).unwrap())
