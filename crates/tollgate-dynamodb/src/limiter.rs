@@ -37,12 +37,17 @@ struct Answers {
 }
 
 /// A part of a decision that the store has answered.
+#[derive(Debug)]
 struct Driven {
     decision: Decision,
     charged: Vec<Charged>,
     /// The item as the charge left it.
     item: Option<Arc<Item>>,
 }
+
+/// What an allowed decision was charged, item by item in its order, while it can still be given back: see [`Limiter::cancel`].
+#[derive(Debug, Default)]
+pub struct Taken(Vec<Option<Driven>>);
 
 /// What became of a write: as [`Written`], with the item as memory shares it.
 enum Met {
@@ -106,15 +111,24 @@ impl<S: Store> Limiter<S> {
     ///
     /// The store gave no answer and the call is to be refused: see [`Error`]. A denial is `Ok`.
     pub async fn take(&self, charges: &[Charges]) -> Result<Decision> {
+        Ok(self.take_cancellable(charges).await?.0)
+    }
+
+    /// As [`Self::take`], for a call that may yet not take place: with what it was charged, for [`Self::cancel`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::take`].
+    pub async fn take_cancellable(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         let result = match self.known_denial(charges) {
-            Some(denial) => Ok(denial),
+            Some(denial) => Ok((denial, Taken::default())),
             None => {
                 let is_atomic = charges.len() > 1 && charges.iter().any(Charges::is_atomic);
                 let answers = if is_atomic { self.together(charges).await } else { self.apart(charges).await };
                 self.conclude(charges, answers).await
             }
         };
-        if let Ok(decision) = &result {
+        if let Ok((decision, _)) = &result {
             self.store.meter().record(Event::Decision(decision));
         }
         result
@@ -153,7 +167,7 @@ impl<S: Store> Limiter<S> {
     }
 
     /// What follows from the parts: a denial goes before a failure of the store, and that before an admission.
-    async fn conclude(&self, charges: &[Charges], answers: Answers) -> Result<Decision> {
+    async fn conclude(&self, charges: &[Charges], answers: Answers) -> Result<(Decision, Taken)> {
         let Answers { mut parts, mut failures } = answers;
         for (_, error) in &failures {
             self.store.meter().record(Event::StoreFailure(error));
@@ -175,13 +189,13 @@ impl<S: Store> Limiter<S> {
         if let (false, Some(closed)) = (is_denied, closed) {
             return Err(failures.swap_remove(closed).1);
         }
-        for part in parts.into_iter().flatten() {
-            decision.extend(part.decision);
+        for part in parts.iter_mut().flatten() {
+            decision.extend(std::mem::take(&mut part.decision));
         }
         for (_, error) in &failures {
             tracing::warn!(%error, "the store gave no answer to a part of a decision, which was made without it");
         }
-        Ok(decision)
+        Ok((decision, Taken(parts.into_iter().map(std::result::Result::ok).collect())))
     }
 
     async fn drive(&self, charges: &Charges) -> Result<Driven> {

@@ -45,12 +45,18 @@ struct Answer<'a> {
     retry_after_ms: Option<u64>,
     reset_ms: Option<u64>,
     source: &'a str,
+    /// Of a pacer, how long to wait before the call may go; of a cost of 0, how long the next one would have to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_ms: Option<u64>,
     /// What a limit that only reports says: `allowed`, `denied` or `never_fits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     shadow: Option<&'a str>,
     /// The wait that a limit which only reports, and says `denied`, would ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     shadow_retry_after_ms: Option<u64>,
+    /// The wait of a pacer that only reports, and keeps nobody waiting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shadow_wait_ms: Option<u64>,
     /// What an operator has set that it was decided by: `ban` or `override`.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<&'a str>,
@@ -59,7 +65,8 @@ struct Answer<'a> {
 /// Decides what `body` asks for: an object for one limit, an array for one all-or-nothing decision on several limits and
 /// keys, answered in the same order. Each answer's `allowed` is that of the whole decision; the limits in the way are those
 /// with `retry_after_ms` above 0, or with `never_fits`, where it is `null`. What a limit that only reports says is in its
-/// `shadow`, and the wait that it would ask for in `shadow_retry_after_ms`. What is left is `null` where a limit was not
+/// `shadow`, and the wait that it would ask for in `shadow_retry_after_ms`. A pacer's answer has `wait_ms`: the call may go
+/// that much later, and where several are charged, after the longest. What is left is `null` where a limit was not
 /// asked, since another was known to deny, or where the store gave no answer.
 pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]) -> Reply {
     let (requests, is_array) = match parse(body) {
@@ -177,7 +184,8 @@ fn wanted(policy: &Policy, requests: &[Request]) -> Result<Charging, String> {
 fn answer(limit: &str, keys: &[Key], decision: &Decision) -> Value {
     let allowed = decision.is_allowed();
     let decided = decision.limits.iter().filter(|l| l.limit.as_str() == limit && keys.contains(&l.key));
-    let worst = decided.max_by_key(|l| (l.is_in_the_way(), l.retry_after, std::cmp::Reverse(l.remaining)));
+    let worst =
+        decided.max_by_key(|l| (l.is_in_the_way(), l.retry_after, l.starts_after, std::cmp::Reverse(l.remaining)));
     let unasked = || decision.unasked.iter().find(|u| u.charge.limit.as_str() == limit && keys.contains(&u.key));
     match (worst, unasked()) {
         (Some(limit), _) => json!(known(limit, allowed)),
@@ -192,6 +200,7 @@ fn known(limit: &LimitDecision, allowed: bool) -> Answer<'_> {
     let never_fits = is_in_the_way && limit.outcome == Outcome::NeverFits;
     let reports = limit.mode == Mode::Shadow;
     let wait = limit.retry_after.map(millis_rounded_up);
+    let paced = limit.terms.figures.is_paced().then(|| millis_rounded_up(limit.starts_after));
     let said = match limit.outcome {
         Outcome::Denied => "denied",
         Outcome::NeverFits => "never_fits",
@@ -206,8 +215,10 @@ fn known(limit: &LimitDecision, allowed: bool) -> Answer<'_> {
         retry_after_ms: (!never_fits).then_some(wait.filter(|_| is_in_the_way).unwrap_or(0)),
         reset_ms: Some(millis_rounded_up(limit.reset_after)),
         source: limit.source.as_str(),
+        wait_ms: paced.map(|ms| if reports { 0 } else { ms }),
         shadow: reports.then_some(said),
         shadow_retry_after_ms: wait.filter(|_| reports),
+        shadow_wait_ms: paced.filter(|_| reports),
         held: limit.held.map(tollgate_core::Held::as_str),
     }
 }
@@ -222,8 +233,10 @@ fn unknown(limit: &Unasked, allowed: bool) -> Answer<'_> {
         retry_after_ms: (!never_fits).then_some(0),
         reset_ms: None,
         source: limit.source.as_str(),
+        wait_ms: None,
         shadow: None,
         shadow_retry_after_ms: None,
+        shadow_wait_ms: None,
         held: None,
     }
 }

@@ -26,6 +26,7 @@
 //! | [`tollgate_policy`] | the policy file |
 //! | [`tollgate_dynamodb`] | the table |
 //! | [`decisions`] | decisions asked for in JSON, for callers in any language |
+//! | [`pacer`] | calls that go out, each told when it may go |
 //! | [`source`] | the policy in production: read from a file, SSM, S3 or AppConfig, refreshed without a deployment |
 //! | `http` | a tower layer in front of a handler, and its answers (feature `http`; `axum` on axum, `lambda-http` on Lambda events) |
 //! | `lambda` (feature `lambda`) | what a Lambda function does in init |
@@ -34,9 +35,11 @@
 pub mod decisions;
 #[cfg(feature = "lambda")]
 pub mod lambda;
+pub mod pacer;
 pub mod source;
 pub mod testing;
 
+pub use pacer::{Pacer, Reservation, Reserved};
 pub use tollgate_core::{Charges, Clock, Decision, ItemKey, Key, LimitDecision, Outcome, Source, Timestamp};
 pub use tollgate_dynamodb::{Connection, Counters, DynamoStore, Limiter, Meter, Store, SystemClock, connect};
 #[cfg(feature = "http")]

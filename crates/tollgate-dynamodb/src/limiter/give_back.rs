@@ -1,17 +1,30 @@
 //! Giving back what a part of a refused call was charged. Invariant: a refund whose fate is unknown is not sent again; what
 //! is not given back comes back as the bucket refills.
 
-use super::{Driven, Limiter, Met};
+use super::{Driven, Limiter, Met, Taken};
 use crate::error::{Fate, Result};
 use crate::meter::Event;
 use crate::partition_key;
 use crate::patience::{Backoff, Patience};
 use crate::store::Store;
+use futures_util::future::join_all;
 use std::sync::Arc;
 use tollgate_core::refund::{Refund, Step};
 use tollgate_core::{Charged, Charges, Decision, Item, Take};
 
 impl<S: Store> Limiter<S> {
+    /// Gives back what a call that does not take place was charged on `charges`, as far as that can be: the part of its slots
+    /// in the future, and of a pacer's only what nobody waits behind. What the store does not answer is counted as lost.
+    pub async fn cancel(&self, charges: &[Charges], taken: Taken) {
+        let parts = charges.iter().zip(taken.0);
+        let give_back = async |(charges, part): (&Charges, Option<Driven>)| {
+            if let Some(mut part) = part {
+                self.give_back(charges, &mut part).await;
+            }
+        };
+        join_all(parts.map(give_back)).await;
+    }
+
     /// Gives back what a part of a refused call was charged, and tells its limits as they are then.
     pub(super) async fn give_back(&self, charges: &Charges, part: &mut Driven) {
         let (Some(left), false) = (part.item.take(), part.charged.is_empty()) else { return };
