@@ -303,22 +303,26 @@ key = ['device']
 rate = '9/h'
 ";
 
-fn policy() -> tempfile::NamedTempFile {
+pub fn policy(text: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-    file.write_all(POLICY.as_bytes()).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
     file
 }
 
-/// A development server under [`POLICY`], and the command on its table.
-struct Site {
-    dev: Dev,
+/// A development server under a policy, and the command on its table.
+pub struct Site {
+    pub dev: Dev,
     policy: tempfile::NamedTempFile,
     at: [String; 4],
 }
 
 impl Site {
     fn start() -> Self {
-        let policy = policy();
+        Self::under(POLICY)
+    }
+
+    pub fn under(text: &str) -> Self {
+        let policy = policy(text);
         let dev = Dev::start(&["--clock", "manual", "--policy", policy.path().to_str().unwrap()]);
         let stats = dev.stats();
         let of = |name: &str| stats[name].as_str().unwrap().to_owned();
@@ -326,13 +330,13 @@ impl Site {
         Self { dev, policy, at }
     }
 
-    fn on(&self, args: &[&str]) -> std::process::Output {
+    pub fn on(&self, args: &[&str]) -> std::process::Output {
         let at = self.at.iter().map(String::as_str);
         let policy = ["--policy", self.policy.path().to_str().unwrap()];
         run(&args.iter().copied().chain(at).chain(policy).collect::<Vec<_>>())
     }
 
-    fn json(&self, args: &[&str]) -> Value {
+    pub fn json(&self, args: &[&str]) -> Value {
         let output = self.on(&[args, &["--json"]].concat());
         assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{args:?}");
         json(&output)
@@ -346,7 +350,7 @@ impl Site {
         assert!(text.starts_with("error: ") && text.contains(says), "{args:?}: {text}");
     }
 
-    fn ask(&self, limit: &str, key: &Value) -> Value {
+    pub fn ask(&self, limit: &str, key: &Value) -> Value {
         self.dev.decide(&json!({ "limit": limit, "key": key })).1
     }
 
@@ -646,7 +650,7 @@ const THROTTLED: (u16, &str) = (400, r#"{"__type":"x#ThrottlingException","messa
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_done_before_a_failure_is_told_and_the_permission_that_lacks_is_named() {
-    let policy = policy();
+    let policy = policy(POLICY);
     let cases: [(&[&str], Script, &[&str]); 4] = [
         (
             &["ban", "user:alice"],

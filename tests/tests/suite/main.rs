@@ -14,6 +14,7 @@ mod faults;
 mod figures;
 mod harness;
 mod holds;
+mod pacer;
 mod regressions;
 mod reported_callers;
 mod revisions;
