@@ -91,6 +91,11 @@ pub(crate) async fn set_override(args: &OverrideArgs) -> Result<()> {
     }
     let (limit, place) = subject.limit(&args.limit)?;
     let figures = subject.algorithm(&limit).figures(&args.rate, args.burst).map_err(key::input)?.core();
+    if let Some(own) = subject.figures(&limit).filter(|own| !own.shares_state_with(&figures)) {
+        let rate = rate_text(&own);
+        let why = format!("limit {limit} counts {rate}, and an override has to count over the same period");
+        return Err(CliError::Input(format!("{why}: two periods cannot share one count")));
+    }
     let lasting = lasting(&args.duration)?;
     let store = open::target(&args.key.on.target).await?;
     let until = store.moment().now + lasting;

@@ -9,7 +9,7 @@ use crate::output::note;
 use crate::secrets::Keys;
 use crate::{open, secrets};
 use std::path::Path;
-use tollgate_core::{ItemKey, Key, LimitName};
+use tollgate_core::{Figures, ItemKey, Key, LimitName};
 use tollgate_policy::{Algorithm, Limit, Policy};
 
 /// Where the policy is looked for if none is named.
@@ -112,6 +112,12 @@ impl Subject {
     pub(crate) fn algorithm(&self, limit: &LimitName) -> Algorithm {
         let known = self.counting().and_then(|policy| policy.limit(limit.as_str()).ok());
         known.map(Limit::algorithm).unwrap_or_default()
+    }
+
+    /// The figures of a limit, as far as a policy at hand says.
+    pub(crate) fn figures(&self, limit: &LimitName) -> Option<Figures> {
+        let known = self.counting().and_then(|policy| policy.limit(limit.as_str()).ok());
+        known.map(|limit| limit.figures(None).core())
     }
 
     /// The limit that is named, if one is, and the places that are to be worked on.

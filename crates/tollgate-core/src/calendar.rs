@@ -1,7 +1,8 @@
 //! Calendar days and months of a time zone, daylight saving included: when they begin and end.
 //!
-//! Invariant: the windows of a zone follow each other without gap or overlap, whatever its clocks do: a day begins with its
-//! first instant, which is not midnight where midnight is skipped. The zones are those that the program was built with (IANA
+//! Invariant: the windows of a zone follow each other without gap or overlap: a day begins with its first instant, which is not
+//! midnight where midnight is skipped. (Where clocks passed midnight and were set back before it, as in St. John's until 2011, the
+//! hour that is repeated counts to the day before.) The zones are those that the program was built with (IANA
 //! Time Zone Database), so two builds agree as far as their databases do.
 
 use jiff::civil::Date;

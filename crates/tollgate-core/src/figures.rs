@@ -196,12 +196,34 @@ impl Figures {
         }
     }
 
-    /// What of a charge may be given back, if the slot of a token bucket's starts at `start`.
-    pub(crate) fn unused(&self, start: Ticks, inc: Ticks, now: Timestamp) -> Ticks {
+    /// Whether a state of these figures can be moved to `other` and back without losing anything: buckets always, windows if
+    /// they are the same stretches of time, counted the same way.
+    ///
+    /// Else a move between two plans could be farmed: what was counted in a day would be forgotten at the end of the hour that it
+    /// was moved to, and the day be counted anew after moving back.
+    #[must_use]
+    pub fn shares_state_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::TokenBucket(_), Self::TokenBucket(_)) => true,
+            (Self::Window(a), Self::Window(b)) => a.span() == b.span() && a.is_sliding() == b.is_sliding(),
+            _ => false,
+        }
+    }
+
+    /// The last instant of the window that `state` counts; `None` of a token bucket.
+    pub(crate) fn last_instant(&self, state: Ticks) -> Option<Timestamp> {
+        match self {
+            Self::TokenBucket(_) => None,
+            Self::Window(window) => Some(window.last_instant(state)),
+        }
+    }
+
+    /// What of a charge may be given back of `found`, if the slot of a token bucket's starts at `start`.
+    pub(crate) fn unused(&self, found: Ticks, start: Ticks, inc: Ticks, now: Timestamp) -> Ticks {
         match self {
             Self::TokenBucket(bucket) => (start + inc - start.max(bucket.at(now))).clamp(Ticks(0), inc),
             // Of a window that is still counted in, all of it: a call that did not go through is none.
-            Self::Window(window) if window.continues(start + inc, now) => inc,
+            Self::Window(window) if window.continues(found, now) => inc,
             Self::Window(_) => Ticks(0),
         }
     }

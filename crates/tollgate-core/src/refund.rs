@@ -68,10 +68,10 @@ impl Charged {
         match figures.is_paced() {
             // Whoever is behind was told when to go.
             true if !is_last => Ticks(0),
-            true => figures.unused(self.start, self.inc, now),
+            true => figures.unused(found.tat, self.start, self.inc, now),
             false => {
                 let start = (self.start - (found.refunded() - self.refunded)).max(self.used);
-                figures.unused(start, self.inc, now)
+                figures.unused(found.tat, start, self.inc, now)
             }
         }
     }

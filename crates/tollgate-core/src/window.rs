@@ -15,7 +15,7 @@
 //! to 60.99 s of 100 a minute are 200 by fixed windows and 101 by the sliding counter.
 //!
 //! Invariants: a count only grows within a window (refunds apart); a caller whose clock is behind counts in the later window
-//! that it finds, so a window never gets more than `most`, whatever the clocks.
+//! that it finds, and one whose clock does not agree with the table's never ends a window, so no window gets more than `most`.
 
 use crate::calendar::{Period, Zone};
 use crate::error::{Error, Result};
@@ -275,6 +275,11 @@ impl Window {
     pub(crate) fn is_plausible(&self, state: Ticks, now: Timestamp) -> bool {
         let latest = now + Duration::from_nanos(TokenBucket::CLOCK_TOLERANCE_NS);
         Counts::unpack(state).start <= self.opening(latest.as_nanos())
+    }
+
+    /// The last instant of the window that `state` counts.
+    pub(crate) fn last_instant(&self, state: Ticks) -> Timestamp {
+        Timestamp::from_nanos(self.closing(Counts::unpack(state).start).saturating_sub(1))
     }
 
     /// The same counts in the window of `now`.

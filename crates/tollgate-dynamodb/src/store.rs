@@ -231,7 +231,7 @@ impl DynamoStore {
     }
 
     /// What a cancelled transaction says, write by write.
-    fn cancelled(&self, reasons: &[CancellationReason], writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
+    async fn cancelled(&self, reasons: &[CancellationReason], writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
         let code = |reason: &CancellationReason| reason.code().unwrap_or_default().to_owned();
         let is_refusal = |reason: &&CancellationReason| code(reason) == "ConditionalCheckFailed";
         if !reasons.iter().any(|reason| is_refusal(&reason)) {
@@ -242,12 +242,28 @@ impl DynamoStore {
             let context = self.context("dynamodb:UpdateItem");
             return Err(error::by_cancellation(&cause, context));
         }
-        let found = reasons.iter().zip(writes).map(|(reason, (_, write))| {
+        let mut refused = Vec::with_capacity(writes.len());
+        for (reason, (item, write)) in reasons.iter().zip(writes) {
             self.meter.record(Event::WriteUnits(2 * attributes::write_units(reason.item.as_ref())));
-            let item = |found: &Attributes| attributes::to_item(found, &charged(write));
-            Some(reason).filter(is_refusal).map(|reason| reason.item.as_ref().map(item).transpose()).transpose()
-        });
-        Ok(Transacted::Refused(found.collect::<tollgate_core::Result<Vec<_>>>()?))
+            refused.push(match Some(reason).filter(is_refusal) {
+                Some(reason) => {
+                    let found = self.found(&partition_key::of(item), reason.item.clone()).await?;
+                    Some(found.map(|found| attributes::to_item(&found, &charged(write))).transpose()?)
+                }
+                None => None,
+            });
+        }
+        Ok(Transacted::Refused(refused))
+    }
+
+    /// The item that a refused write found, if the refusal brings it or the table has it. Without it, there was none; or this is
+    /// a server that does not know `ReturnValuesOnConditionCheckFailure`, which DynamoDB has had for updates since 2023 and
+    /// emulators got later or not at all.
+    async fn found(&self, pk: &str, told: Option<Attributes>) -> Result<Option<Attributes>> {
+        match told {
+            Some(found) => Ok(Some(found)),
+            None => self.get(pk).await,
+        }
     }
 
     async fn refused(&self, pk: &str, error: UpdateItemError, limits: &[&LimitName]) -> Result<Written> {
@@ -255,12 +271,7 @@ impl DynamoStore {
             UpdateItemError::ConditionalCheckFailedException(failed) => failed.item,
             other => return Err(Error::Ambiguous(other.to_string())),
         };
-        // There was no item; or this is a server that does not know `ReturnValuesOnConditionCheckFailure`, which DynamoDB has
-        // had since 2023 and emulators got later or not at all.
-        let found = match found {
-            Some(found) => Some(found),
-            None => self.get(pk).await?,
-        };
+        let found = self.found(pk, found).await?;
         self.meter.record(Event::WriteUnits(attributes::write_units(found.as_ref())));
         Ok(Written::Refused(found.as_ref().map(|found| attributes::to_item(found, limits)).transpose()?))
     }
@@ -348,7 +359,7 @@ impl Store for DynamoStore {
             }
             Err(failed) => match failed.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                    self.cancelled(cancelled.cancellation_reasons(), writes)
+                    self.cancelled(cancelled.cancellation_reasons(), writes).await
                 }
                 _ => Err(error::classify(&failed, context)),
             },

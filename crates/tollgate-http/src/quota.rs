@@ -54,7 +54,7 @@ impl<'a> Quota<'a> {
         self.decision.limit.as_str()
     }
 
-    /// Tokens and period: as declared; where another revision or plan was found on the key, its figures over the declared
+    /// Tokens and period: as declared; where another revision or plan was found on the key, its figures, of a bucket over the declared
     /// period if they come out whole (10 an hour and not 1 in 6 minutes), else in lowest terms.
     fn rate(&self) -> (u64, Duration) {
         let figures = self.limit.figures(self.plan);
@@ -64,6 +64,10 @@ impl<'a> Quota<'a> {
         }
         let declared = figures.period().as_nanos();
         let (n, decided_ns) = decided.rate();
+        if decided.token_bucket().is_none() {
+            // So many in a window are not as many parts of it in parts of the window.
+            return (n, Duration::from_nanos(decided_ns));
+        }
         let (tokens, period) = (u128::from(n) * declared, u128::from(decided_ns));
         let whole = tokens.is_multiple_of(period).then(|| tokens / period);
         match whole.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0) {

@@ -103,7 +103,8 @@ pub fn rate_text(figures: &Figures) -> String {
     match figures {
         Figures::Window(window) => match window.span() {
             Span::Calendar(period, _) => format!("{}/{}", window.most(), period.as_str()),
-            _ => lowest_terms(window.most(), window.length_ns()),
+            // In lowest terms it would be another limit: 60 at once a minute are not 1 a second.
+            _ => per(window.most().into(), window.length_ns().into()),
         },
         figures => {
             let (n, period) = figures.rate();
@@ -124,7 +125,12 @@ fn lowest_terms(n: u64, period_ns: u64) -> String {
     // The shortest unit is a millisecond; the reduced period need not be a multiple of it.
     let shortest = u128::from(SECOND / 1000);
     let times = (1..=shortest).find(|times| (period * times).is_multiple_of(shortest)).unwrap_or(1);
-    let (tokens, period) = (n * times, period * times);
+    per(n * times, period * times)
+}
+
+/// `n` over a period of `period` nanoseconds, in the longest unit that it is a multiple of.
+fn per(tokens: u128, period: u128) -> String {
+    let shortest = u128::from(SECOND / 1000);
     let fits = CANONICAL.iter().rev().find(|(_, ns)| period.is_multiple_of(u128::from(*ns)));
     let (unit, ns) = fits.map_or(("ms", shortest), |(unit, ns)| (*unit, u128::from(*ns)));
     match period / ns {
@@ -289,5 +295,16 @@ mod tests {
         // No policy can write it, but nothing goes wrong.
         let odd = TokenBucket::new(999_999_999_989, TokenBucket::MAX_PERIOD_NS - 1, 1).expect("within bounds");
         assert!(rate_text(&odd.into()).ends_with("ms"));
+    }
+
+    #[test]
+    fn a_window_is_told_whole() {
+        use tollgate_core::{Span, Window};
+        for (most, secs, told) in
+            [(60, 60, "60/min"), (120, 7200, "120/2h"), (3600, 3600, "3600/h"), (5, 900, "5/15min")]
+        {
+            let window = Window::new(most, Span::Every(secs * SECOND), false).expect("within bounds");
+            assert_eq!(rate_text(&window.into()), told);
+        }
     }
 }

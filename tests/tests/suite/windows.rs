@@ -121,17 +121,17 @@ fn a_quota_is_told_with_the_end_of_its_month() {
     let policy = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(policy.path(), POLICY).unwrap();
     let dev = Dev::start(&["--clock", "manual", "--policy", policy.path().to_str().unwrap()]);
-    // 2027-02-28T21:59:00Z is a minute before March in Bucharest.
+    // 2099-02-28T21:59:00Z is a minute before March in Bucharest.
     let set = |ms: u64| assert_eq!(dev.ask("POST", "/dev/clock", &json!({ "set_ms": ms }).to_string()).0, 200);
     let ask = |cost: u64| dev.decide(&json!({ "limit": "month", "key": { "tenant": "acme" }, "cost": cost })).1;
-    set(1_803_851_940_000);
+    set(4_075_999_140_000);
     let told = |left: Value, wait: Value, reset: Value, body: Value| {
         assert_eq!((&body["remaining"], &body["retry_after_ms"], &body["reset_ms"]), (&left, &wait, &reset), "{body}");
     };
     told(1.into(), 0.into(), 60_000.into(), ask(2));
     told(1.into(), 60_000.into(), 60_000.into(), ask(2));
     assert_eq!(ask(4)["never_fits"], true);
-    set(1_803_852_000_000);
+    set(4_075_999_200_000);
     told(1.into(), 0.into(), json!((31 * 24 - 1) * 3_600_000_u64), ask(2));
 }
 

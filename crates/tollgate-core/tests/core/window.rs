@@ -244,3 +244,58 @@ fn a_window_takes_one_write_a_decision_and_two_after_the_one_before() {
         assert_eq!(long_after, (Outcome::Allowed, 2, 1));
     }
 }
+
+/// What each of a day's calls that alternate between two figures of one revision gets.
+fn alternating(a: Figures, b: Figures, days: u64) -> u64 {
+    let mut store = crate::store::Store::default();
+    let mut admitted = 0;
+    for hour in 0..24 * days {
+        for figures in [b, a] {
+            let terms = Terms::new(1, figures).on_plan(if figures == a { "a" } else { "b" });
+            for minute in 0..if figures == a { 20 } else { 40 } {
+                let past = if figures == a { 40 } else { 0 };
+                let now = at((hour * 3600 + (past + minute) * 60) * SECOND);
+                let seen = store.item.clone();
+                let call = on_key(vec![charge("l", &terms, 5)]);
+                let told = store.ask_knowing(seen.as_ref(), &call, Moment { now, clock_agrees: true });
+                admitted += if told.decision.is_allowed() { 5 } else { 0 };
+            }
+        }
+    }
+    admitted
+}
+
+/// Plans of a policy cannot differ so; two policies that somebody forgot to raise the revision between can.
+#[test]
+fn callers_of_different_windows_get_no_more_than_the_windows_of_both() {
+    let hour = 3600 * SECOND;
+    let day = 24 * hour;
+    for sliding in [false, true] {
+        let (short, long) = (every(10, hour, sliding), every(100, day, sliding));
+        let admitted = alternating(short.into(), long.into(), 4);
+        let both = 4 * (24 * 10 + 100);
+        assert!(admitted <= both, "{admitted} of {both}, sliding: {sliding}");
+        let bucket = tollgate_core::TokenBucket::new(10, hour, 10).unwrap();
+        let admitted = alternating(bucket.into(), long.into(), 4);
+        assert!(admitted <= both + 10, "{admitted} beside a bucket, sliding: {sliding}");
+    }
+}
+
+/// A process whose clock is an hour ahead, and not known to agree, counts in the window that it finds.
+#[test]
+fn a_clock_that_is_ahead_empties_no_window() {
+    for sliding in [false, true] {
+        let terms = Terms::new(1, every(3, 60 * SECOND, sliding));
+        let mut store = crate::store::Store::default();
+        let call = on_key(vec![charge("l", &terms, 1)]);
+        let mut admitted = 0;
+        for quarter in 0..24 {
+            for (ahead, clock_agrees) in [(0, true), (3600 * SECOND, false)] {
+                let now = at(quarter * SECOND / 4 + ahead);
+                let told = store.ask_knowing(None, &call, Moment { now, clock_agrees });
+                admitted += u64::from(told.decision.is_allowed());
+            }
+        }
+        assert_eq!(admitted, 3, "sliding: {sliding}");
+    }
+}

@@ -66,7 +66,9 @@ fn limit(
     let algorithm = algorithm(report, &fields);
     let (base, by_plan) = match algorithm {
         Some(algorithm) => {
-            (figures(report, &fields, algorithm), by_plan(report, fields.get("plans"), scope.plans, algorithm))
+            let base = figures(report, &fields, algorithm);
+            let by_plan = by_plan(report, fields.get("plans"), scope.plans, (algorithm, base.as_ref()));
+            (base, by_plan)
         }
         None => (None, None),
     };
@@ -304,7 +306,7 @@ fn by_plan(
     report: &mut Report<'_>,
     node: Option<Node<'_>>,
     plans: &Plans,
-    algorithm: Algorithm,
+    (algorithm, base): (Algorithm, Option<&Figures>),
 ) -> Option<BTreeMap<Arc<str>, Figures>> {
     let mut by_plan = BTreeMap::new();
     let Some(node) = node else { return Some(by_plan) };
@@ -321,7 +323,15 @@ fn by_plan(
         }
         let fields = Fields::open(report, node, &format!("plan `{plan}`"), &keys::FIGURES);
         match fields.and_then(|fields| figures(report, &fields, algorithm)) {
-            Some(figures) => drop(by_plan.insert(Arc::from(plan), figures)),
+            Some(figures) => {
+                if base.is_some_and(|base| !base.core.shares_state_with(&figures.core)) {
+                    let message = format!("plan `{plan}` is counted over another period than its limit");
+                    let help = "write its rate over the same period, or give it a limit of its own: two periods cannot share one count";
+                    report.error(&node.span(), message, help);
+                    complete = false;
+                }
+                drop(by_plan.insert(Arc::from(plan), figures));
+            }
             None => complete = false,
         }
     }

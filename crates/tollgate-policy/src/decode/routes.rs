@@ -155,7 +155,8 @@ fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
     let Some((plan, burst)) = tight.min_by_key(|(_, burst)| *burst).filter(|(_, burst)| *burst < cost) else { return };
     let plan = plan.map(|plan| format!(" on plan `{plan}`")).unwrap_or_default();
     let message = format!("cost {cost} never fits limit `{}`, which takes {burst} at most{plan}", limit.name);
-    report.error(at, message, format!("lower the cost to at most {burst}, or raise the burst"));
+    let figure = if limit.algorithm.has_burst() { "burst" } else { "rate" };
+    report.error(at, message, format!("lower the cost to at most {burst}, or raise the {figure}"));
 }
 
 /// What passes a route is not held back: only the handler can wait.

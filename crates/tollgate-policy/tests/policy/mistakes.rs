@@ -195,6 +195,22 @@ fn the_figures_of_windows() {
     );
 }
 
+/// What was counted in a day would be forgotten with the hour that it was moved to, and the day counted anew.
+#[test]
+fn plans_of_windows_are_counted_over_one_period() {
+    for (algorithm, rate) in [("fixed-window", "1000/day"), ("sliding-window", "1000/day"), ("quota", "1000/day")] {
+        let own = if algorithm == "quota" { "100/month" } else { "100/h" };
+        let text = |plan: &str| {
+            format!(
+                "version = 1\n[plans]\nnames = [\"pro\"]\n[limits.a]\nkey = [\"user\"]\nalgorithm = \"{algorithm}\"\n\
+                 rate = \"{own}\"\nplans.pro = {{ rate = \"{plan}\" }}"
+            )
+        };
+        one(&text(rate), "8:13", "plan `pro` is counted over another period than its limit");
+        assert!(tollgate_policy::Policy::parse(&text(&own.replace("100", "500"))).is_ok(), "{algorithm}");
+    }
+}
+
 #[test]
 fn the_other_keys_of_a_limit() {
     one(&extra("algorithm = \"token_bucket\""), "5:13", "algorithm cannot be \"token_bucket\"");
