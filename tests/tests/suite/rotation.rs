@@ -86,6 +86,12 @@ impl Rotation {
     }
 }
 
+/// For how long the old secret is to be kept once all functions have the new one, in seconds.
+fn horizon_secs(rotation: &Rotation) -> u64 {
+    let output = rotation.tool(Some(&both()), &["holds", "--under", "k1", "--json"], "");
+    json(&output)["retiring"]["horizon_secs"].as_u64().unwrap()
+}
+
 /// What functions and operators have during the rotation.
 fn both() -> String {
     format!("{NEW},{OLD}")
@@ -174,6 +180,54 @@ fn without_carrying_an_override_does_not_count_and_the_check_keeps_the_old_secre
     assert!(!rotation.check().0);
     rotation.does(&both(), &["allow", "account:bad@x.org"]);
     assert!(rotation.check().0);
+}
+
+/// Whoever has used up an override would get a fresh bucket with the new secret, were the old one gone by the policy's figures.
+#[test]
+fn the_old_secret_is_kept_for_as_long_as_anything_under_it_is_remembered() {
+    const HOUR: u64 = 3600;
+    const DAY: u64 = 24 * HOUR;
+    let rotation = Rotation::start();
+    let set = |account: &str, limit: &str, figures: [&str; 2], lasting: &str| {
+        let [rate, burst] = figures;
+        let args = ["override", account, "--limit", limit, "--rate", rate, "--burst", burst, "--for", lasting];
+        rotation.does(OLD, &args);
+    };
+    let keeps = |least: u64| {
+        let secs = horizon_secs(&rotation);
+        // Clocks and late writes are allowed for with minutes.
+        assert!((least..least + HOUR).contains(&secs), "{secs} s for {least} s");
+    };
+    keeps(HOUR);
+    // Whatever is not under the secret does not matter.
+    rotation.does(OLD, &["override", "user:a", "--limit", "orders", "--rate", "1/year", "--for", "1day"]);
+    keeps(HOUR);
+    // A hundred calls that are owed when the override has ended are owed at two an hour then.
+    set("account:pro@x.org", "mails", ["100/h", "100"], "7day");
+    keeps(HOUR + 50 * HOUR);
+    // Longer than any limit, on the shared item and on one of a limit's own; carried or not.
+    set("account:a@x.org", "mails", ["1/30day", "1"], "60day");
+    assert_eq!(ask(&rotation.before, "mails", "a@x.org")["allowed"], true);
+    keeps(30 * DAY);
+    set("account:b@x.org", "logins", ["1/40day", "1"], "60day");
+    keeps(40 * DAY);
+    for account in ["account:a@x.org", "account:b@x.org", "account:pro@x.org"] {
+        rotation.does(&both(), &["carry", account]);
+    }
+    assert!(rotation.check().0);
+    keeps(40 * DAY);
+    assert_eq!(ask(&rotation.deploy(&both()), "mails", "a@x.org")["allowed"], false);
+    let text = stdout(&rotation.tool(Some(&both()), &["holds", "--under", "k1"], ""));
+    assert!(text.contains("limits and overrides remember"), "{text}");
+    // What was lifted is still owed, and so is what an earlier policy has counted.
+    rotation.does(&both(), &["allow", "account:a@x.org"]);
+    keeps(40 * DAY);
+    let mut earlier = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    earlier.write_all(POLICY.replace("2/h", "2/100day").as_bytes()).unwrap();
+    let at: Vec<_> = rotation.at.iter().map(String::as_str).collect();
+    let server = Dev::start_under(OLD, &[&at[..], &["--policy", earlier.path().to_str().unwrap()]].concat());
+    assert_eq!(ask(&server, "mails", "early@x.org")["allowed"], true);
+    keeps(100 * DAY);
 }
 
 #[test]
