@@ -347,7 +347,8 @@ pub struct KeyArgs {
     /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped); values as people write
     /// them, or personal ones as a key shows them
     pub key: String,
-    /// Take KEY exactly as it is written, with or without a policy, and whether a limit is counted by it or not
+    /// Take KEY exactly as it is written, and whether a limit is counted by it or not; `ban` and `override` need a policy that
+    /// declares its dimensions all the same
     #[arg(long)]
     pub literal_key: bool,
     /// On what

@@ -26,7 +26,11 @@ struct Line {
 }
 
 pub(crate) async fn run(args: &HoldsArgs) -> Result<()> {
-    let policy = key::policy_with_secrets(&args.on).await?;
+    // What is set can be listed without knowing who is who.
+    let policy = match args.under {
+        Some(_) => key::policy_with_secrets(&args.on).await?,
+        None => key::policy(&args.on)?,
+    };
     let successor = args.under.as_deref().map(|id| retiring::successor(&policy, id)).transpose()?;
     let store = open::target(&args.on.target).await?;
     let mut holds = admin::holds(&store).await?;

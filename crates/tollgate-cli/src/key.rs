@@ -1,7 +1,8 @@
 //! What a command on a key works on: the keys that it means, and which items the policy keeps of them.
 //!
 //! Invariant: a key that is read by the policy is one that a limit is counted by, so that nobody takes a slip for a success;
-//! one that is not (`--literal-key`) is taken to the letter. A limit that is named is one that the key can be counted by.
+//! one that is not (`--literal-key`) is taken to the letter, and nothing is set on it that a policy does not know the
+//! dimensions of. A limit that is named is one that the key can be counted by.
 
 use crate::args::{KeyArgs, Operated};
 use crate::error::{CliError, Result};
@@ -10,7 +11,7 @@ use crate::secrets::Keys;
 use crate::{open, secrets};
 use std::path::Path;
 use tollgate_core::{ItemKey, Key, LimitName};
-use tollgate_policy::{Algorithm, Limit, Policy};
+use tollgate_policy::{Algorithm, IfMissing, Limit, Policy};
 
 /// Where the policy is looked for if none is named.
 const USUAL_POLICY: &str = "infra/tollgate.toml";
@@ -62,9 +63,27 @@ impl Subject {
         self.counting().is_some()
     }
 
-    /// The dimension of which the key has a personal value in plain, if the policy knows of one.
-    pub(crate) fn plain_personal(&self) -> Option<&str> {
-        self.policy.as_ref().and_then(|policy| policy.plain_personal(&self.key))
+    /// That setting something on the key puts no personal value into the table in plain: a policy declares all its dimensions,
+    /// and those that are personal have what stands for a value.
+    pub(crate) fn may_be_set(&self) -> Result<()> {
+        let policy = self.policy.as_ref().ok_or_else(|| {
+            let why = "only a policy tells which values are personal, which the table has as keyed hashes only";
+            CliError::Input(format!("no --policy is given and {USUAL_POLICY} is not here, and {why}; name it"))
+        })?;
+        if let Some(name) = policy.plain_personal(&self.key) {
+            let why = format!("`{name}` is personal, and the table has its values as keyed hashes only");
+            return Err(CliError::Input(format!("{why}; leave --literal-key out, or write it as a key shows it")));
+        }
+        let is_declared = |name: &str| policy.identity().dimension(name).is_some();
+        let is_told = |(name, value): &(&str, &str)| match name.strip_prefix(IfMissing::MARK) {
+            Some(name) => *value == IfMissing::VALUE && is_declared(name),
+            None => is_declared(name),
+        };
+        self.key.dimensions().find(|pair| !is_told(pair)).map_or(Ok(()), |(name, _)| {
+            let why =
+                format!("the policy does not declare `{name}`, so it does not tell whether its values are personal");
+            Err(CliError::Input(format!("{why}; name the policy that counts by it")))
+        })
     }
 
     /// Whether the caller is known under one secret of several only, since its key was given as it was shown.
