@@ -256,7 +256,7 @@ pub struct ExplainArgs {
     /// Claim of the caller's verified token, as NAME=VALUE; may be repeated
     #[arg(long = "claim", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub claims: Vec<String>,
-    /// Address that the gateway saw, which it appends to `X-Forwarded-For`
+    /// Address that the gateway saw, which it appends to `X-Forwarded-For`; of a load balancer it must be given
     #[arg(long, value_name = "ADDRESS")]
     pub source_ip: Option<String>,
     /// Body of the request

@@ -92,7 +92,7 @@ pub(crate) async fn set_override(args: &OverrideArgs) -> Result<()> {
         return Err(CliError::Input(format!("{why}; give the value instead of its hash")));
     }
     let (limit, place) = subject.limit(&args.limit)?;
-    let figures = subject.algorithm(&limit).figures(&args.rate, args.burst).map_err(key::input)?.core();
+    let figures = subject.algorithm(&limit).figures(&args.rate, args.burst)?.core();
     let lasting = lasting(&args.duration)?;
     let store = open::target(&args.key.on.target).await?;
     let until = store.moment().now + lasting;

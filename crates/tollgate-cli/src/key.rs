@@ -48,7 +48,7 @@ impl Subject {
                 format!("{key} is as a key shows it under secret {id:?}, which TOLLGATE_KEY_SECRETS does not have");
             return Err(CliError::Input(format!("{why}; add the secret, or say --literal-key")));
         }
-        let mut keys = policy.keys_of_operator(&key).map_err(input)?.into_iter();
+        let mut keys = policy.keys_of_operator(&key)?.into_iter();
         let key = keys.next().unwrap_or(key);
         Ok(Self { key, retiring: keys.collect(), policy: Some(policy) })
     }
@@ -123,7 +123,7 @@ impl Subject {
     /// The limit of that name, with the items that keep it.
     pub(crate) fn limit(&self, name: &str) -> Result<(LimitName, Vec<ItemKey>)> {
         let Some(policy) = self.counting() else { return Ok((LimitName::new(name)?, vec![self.shared()])) };
-        let limit = policy.limit_on(name, &self.key).map_err(input)?;
+        let limit = policy.limit_on(name, &self.key)?;
         Ok((limit.name().clone(), self.keys().map(|key| limit.item(key.clone())).collect()))
     }
 
@@ -178,11 +178,6 @@ fn found_policy(on: &Operated) -> Result<Option<Policy>> {
 /// The same, with the secrets that the keys of the table are under.
 pub(crate) async fn policy_with_secrets(on: &Operated) -> Result<Policy> {
     secrets::attach(policy(on)?, Keys::Of(&on.target)).await
-}
-
-/// What was given does not fit the policy.
-pub(crate) fn input(error: tollgate_policy::Error) -> CliError {
-    CliError::Input(error.to_string())
 }
 
 /// `failed` happened on the item `at`, after `done`: whoever works on several items must know which.
