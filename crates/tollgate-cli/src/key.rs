@@ -11,7 +11,7 @@ use crate::secrets::Keys;
 use crate::{open, secrets};
 use std::path::Path;
 use tollgate_core::{ItemKey, Key, LimitName};
-use tollgate_policy::{Algorithm, IfMissing, Limit, Policy};
+use tollgate_policy::{Algorithm, Limit, Network, Policy};
 
 /// Where the policy is looked for if none is named.
 const USUAL_POLICY: &str = "infra/tollgate.toml";
@@ -48,6 +48,7 @@ impl Subject {
                 format!("{key} is as a key shows it under secret {id:?}, which TOLLGATE_KEY_SECRETS does not have");
             return Err(CliError::Input(format!("{why}; add the secret, or say --literal-key")));
         }
+        check_address(&policy, key.dimensions())?;
         let mut keys = policy.keys_of_operator(&key)?.into_iter();
         let key = keys.next().unwrap_or(key);
         Ok(Self { key, retiring: keys.collect(), policy: Some(policy) })
@@ -74,12 +75,8 @@ impl Subject {
             let why = format!("`{name}` is personal, and the table has its values as keyed hashes only");
             return Err(CliError::Input(format!("{why}; leave --literal-key out, or write it as a key shows it")));
         }
-        let is_declared = |name: &str| policy.identity().dimension(name).is_some();
-        let is_told = |(name, value): &(&str, &str)| match name.strip_prefix(IfMissing::MARK) {
-            Some(name) => *value == IfMissing::VALUE && is_declared(name),
-            None => is_declared(name),
-        };
-        self.key.dimensions().find(|pair| !is_told(pair)).map_or(Ok(()), |(name, _)| {
+        let is_told = |name: &str| policy.identity().dimension(name).is_some() || self.is_counted();
+        self.key.dimensions().find(|(name, _)| !is_told(name)).map_or(Ok(()), |(name, _)| {
             let why =
                 format!("the policy does not declare `{name}`, so it does not tell whether its values are personal");
             Err(CliError::Input(format!("{why}; name the policy that counts by it")))
@@ -157,6 +154,18 @@ impl Subject {
             ));
         }
     }
+}
+
+/// That the client's address among the `values` of dimensions is one, or a network that a key shows: no call is counted by
+/// anything else.
+pub(crate) fn check_address<'a>(policy: &Policy, values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<()> {
+    let prefix = policy.identity().client_ip().ipv6_prefix;
+    let is_wrong = |(name, value): &(&str, &str)| *name == "client_ip" && Network::read(value, prefix).is_none();
+    values.into_iter().find(is_wrong).map_or(Ok(()), |(_, value)| {
+        let help =
+            format!("write one like 192.0.2.1, or a network of IPv6 as a key shows it, like 2001:db8::/{prefix}");
+        Err(CliError::Input(format!("{value:?} is not the IP address of a client; {help}")))
+    })
 }
 
 /// The policy that a command on keys needs.

@@ -11,7 +11,8 @@ use std::fmt::Write;
 use tollgate::DynamoStore;
 use tollgate_core::ItemKey;
 use tollgate_dynamodb::admin::{self, Standing};
-use tollgate_policy::Policy;
+use tollgate_dynamodb::partition_key;
+use tollgate_policy::{KeySecrets, Policy};
 
 /// What becomes of the table when a secret goes.
 #[derive(Serialize)]
@@ -91,8 +92,21 @@ pub(crate) fn alone(policy: &Policy, holds: Vec<Standing>, id: &str, active: &st
                 && old.hold.overrides.iter().all(|(limit, set)| figures(limit) == Some(set))
         })
     };
-    let goes = |old: &&Standing| old.item.is_none() || (is_under(old, id) && !is_carried(old));
+    let digests_go = may_be_digests(policy);
+    let goes = |old: &&Standing| (old.item.is_none() && digests_go) || (is_under(old, id) && !is_carried(old));
     holds.iter().filter(goes).cloned().collect()
+}
+
+/// Whether a key with a personal value can be so long that the table has it as a digest, which does not tell: beside other
+/// values, or under long names.
+fn may_be_digests(policy: &Policy) -> bool {
+    let is_personal = |name: &&str| policy.identity().dimension(name).is_some_and(|dimension| dimension.personal);
+    policy.limits().iter().any(|limit| {
+        // `1/own/LIMIT/NAME:ID.HASH`, with three bytes for each of the name that is escaped.
+        let beside = limit.name().as_str().len() + KeySecrets::MAX_ID_BYTES + 31;
+        let is_long = |name: &str| limit.key().len() > 1 || 3 * name.len() + beside > partition_key::LONGEST_PLAIN;
+        limit.key().iter().flat_map(|part| part.alternatives()).filter(is_personal).any(is_long)
+    })
 }
 
 /// Whether an item is under the secret `id`.
@@ -102,7 +116,8 @@ fn is_under(policy: &Policy, item: &ItemKey, id: &str) -> bool {
 
 /// For how long the table may remember what is charged under `id` alone, in seconds. `holds` are all that are in force.
 pub(crate) async fn horizon_secs(policy: &Policy, store: &DynamoStore, holds: &[Standing], id: &str) -> Result<u64> {
-    let counts = |item: Option<&ItemKey>| item.is_none_or(|item| is_under(policy, item, id));
+    let digests_count = may_be_digests(policy);
+    let counts = |item: Option<&ItemKey>| item.map_or(digests_count, |item| is_under(policy, item, id));
     let unheld = admin::memory_secs(store, policy.marks_of_secret(id), counts).await?;
     let mut longest = policy.personal_horizon_secs().max(unheld);
     for standing in holds {

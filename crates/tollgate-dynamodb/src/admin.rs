@@ -52,7 +52,7 @@ pub async fn inspect(store: &DynamoStore, item: &ItemKey) -> Result<Inspection> 
 ///
 /// The table cannot be read or written, or the key is so contended that eight writes in a row were overtaken.
 pub async fn reset<S: Store>(store: &S, item: &ItemKey, only: Option<&LimitName>) -> Result<Vec<LimitName>> {
-    let mut found = store.read(item, &[]).await?.unwrap_or_default();
+    let mut found = patiently(|| store.read(item, &[])).await?.unwrap_or_default();
     for _ in 0..MOST_WRITES {
         let now = store.moment().now;
         let is_meant = |limit: &LimitName| only.is_none_or(|o| o == limit);
@@ -63,7 +63,7 @@ pub async fn reset<S: Store>(store: &S, item: &ItemKey, only: Option<&LimitName>
             return Ok(limits);
         }
         let write = Write::new(fills, now, found.horizon.unwrap_or(0), found.hold.as_ref());
-        match store.write(item, &write).await? {
+        match patiently(|| store.write(item, &write)).await? {
             Written::Applied(_) => return Ok(limits),
             Written::Refused(newer) => found = newer.unwrap_or_default(),
         }

@@ -540,6 +540,35 @@ async fn without_a_policy_nothing_is_done_to_a_key_unless_it_is_said_to_be_liter
     });
 }
 
+/// No call is ever counted by anything else, so a slip would be reported as done.
+#[test]
+fn a_client_address_is_an_address_or_a_network_as_a_key_shows_it() {
+    let url = || ["--endpoint-url", "http://127.0.0.1:1"];
+    for wrong in ["nonsense", "192.0.2", "192.0.2.0/24", "2001%3Adb8%3A%3A/32", "missing"] {
+        for command in KEY_COMMANDS.iter().filter(|command| command[0] != "override") {
+            let output = run_at_root(&[*command, &[&format!("client_ip:{wrong}")], &url()].concat());
+            let text = stderr(&output);
+            assert!(
+                output.status.code() == Some(1) && text.contains("is not the IP address of a client"),
+                "{wrong}: {text}"
+            );
+        }
+    }
+    let dev = Dev::start(&[]);
+    let stats = dev.stats();
+    let at = ["--endpoint-url", stats["dynamodb_endpoint"].as_str().unwrap(), "--table", "tollgate", "--json"];
+    for (given, key) in [
+        ("192.0.2.1", "client_ip:192.0.2.1"),
+        ("2001%3Adb8%3A%3A1", "client_ip:2001%3Adb8%3A%3A/64"),
+        ("2001%3Adb8%3A%3A/64", "client_ip:2001%3Adb8%3A%3A/64"),
+    ] {
+        let banned = json(&run_at_root(&[&["ban", &format!("client_ip:{given}")], &at[..]].concat()));
+        assert_eq!(banned["key"], key, "{given}");
+    }
+    let shared = "?user ?? client_ip:missing";
+    assert_eq!(json(&run_at_root(&[&["ban", shared], &at[..]].concat()))["key"], shared, "of all who have neither");
+}
+
 #[test]
 fn a_key_that_nobody_counts_by_is_refused_by_every_command_unless_it_is_said_to_be_literal() {
     let site = Site::start();
@@ -651,15 +680,21 @@ fn a_banned_caller_gets_429_with_a_wait_and_neither_limit_nor_figures() {
 /// Status and body for each request that does not get an item.
 type Script = &'static [(u16, &'static str)];
 
-/// A table that answers by script.
-async fn scripted(script: Script) -> String {
+/// A table that answers by scripts: one for reads of the command's items, which find nothing when it has ended, and one for the
+/// rest.
+async fn scripted(reads: Script, script: Script) -> String {
     use axum::http::{HeaderMap, StatusCode};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let next = std::sync::Arc::new(std::sync::Mutex::new(script.iter()));
-    let answer = move |headers: HeaderMap| async move {
+    let next = std::sync::Arc::new(std::sync::Mutex::new((reads.iter(), script.iter())));
+    let answer = move |headers: HeaderMap, asked: String| async move {
         let is_read = headers["x-amz-target"].to_str().unwrap().ends_with("GetItem");
-        let (status, body) = if is_read { (200, "{}") } else { *next.lock().unwrap().next().unwrap() };
+        let (reads, rest) = &mut *next.lock().unwrap();
+        let (status, body) = match is_read {
+            true if asked.contains("1/warm-up") => (200, "{}"),
+            true => reads.next().copied().unwrap_or((200, "{}")),
+            false => *rest.next().unwrap(),
+        };
         (StatusCode::from_u16(status).unwrap(), [("content-type", "application/x-amz-json-1.0")], body)
     };
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await });
@@ -693,11 +728,25 @@ async fn what_was_done_before_a_failure_is_told_and_the_permission_that_lacks_is
         ),
     ];
     for (args, script, says) in cases {
-        let url = scripted(script).await;
+        let url = scripted(&[], script).await;
         let at = ["--endpoint-url", &url, "--policy", policy.path().to_str().unwrap()];
         let output = tokio::task::block_in_place(|| run(&[args, &at].concat()));
         let text = stderr(&output);
         assert_eq!((output.status.code(), text.lines().count()), (Some(3), 1), "{args:?}: {text} {}", stdout(&output));
         assert!(says.iter().all(|says| text.contains(says)), "{args:?}: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_is_not_bothered_with_a_throttled_request() {
+    let policy = policy();
+    const WRITTEN: (u16, &str) = (200, r#"{"Attributes":{"pk":{"S":"1/key/user:alice"}}}"#);
+    let commands: [(&str, Script); 3] =
+        [("ban", &[THROTTLED, WRITTEN, THROTTLED, WRITTEN]), ("allow", &[]), ("reset", &[])];
+    for (command, script) in commands {
+        let url = scripted(&[THROTTLED, THROTTLED], script).await;
+        let args = [command, "user:alice", "--endpoint-url", &url, "--policy", policy.path().to_str().unwrap()];
+        let output = tokio::task::block_in_place(|| run(&args));
+        assert!(output.status.success(), "{command}: {}", stderr(&output));
     }
 }

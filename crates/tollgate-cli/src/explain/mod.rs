@@ -5,7 +5,7 @@ mod request;
 use crate::args::ExplainArgs;
 use crate::error::{CliError, Result};
 use crate::secrets::Keys;
-use crate::{open, output, secrets};
+use crate::{key, open, output, secrets};
 use request::{Handed, handed};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::fmt::Write;
 use tollgate::http::{Explained, Facts, Matched};
 use tollgate_core::{Charges, Zone};
 use tollgate_dynamodb::partition_key;
-use tollgate_policy::{Error, Mode, Network, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
+use tollgate_policy::{Error, Mode, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
@@ -219,11 +219,7 @@ fn dimensions(policy: &Policy, args: &ExplainArgs) -> Result<BTreeMap<String, St
         }
         all.insert(name.to_owned(), value.to_owned());
     }
-    if let Some(address) = all.get("client_ip")
-        && Network::read(address, policy.identity().client_ip().ipv6_prefix).is_none()
-    {
-        return Err(CliError::Input(format!("{address:?} is not an IP address; write 192.0.2.1")));
-    }
+    key::check_address(policy, all.iter().map(|(name, value)| (name.as_str(), value.as_str())))?;
     Ok(all)
 }
 
