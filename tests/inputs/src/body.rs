@@ -125,8 +125,9 @@ fn multipart(body: &[u8]) -> Option<String> {
 /// of an array; one that is not closed is an underscore, as are blanks and dots.
 fn php(name: &str) -> bool {
     let name = name.trim_start_matches(' ').split('\0').next().unwrap_or_default();
-    let (name, rest) = name.split_once('[').filter(|(_, index)| index.contains(']')).unwrap_or((name, ""));
-    !(name.is_empty() && !rest.is_empty()) && name.replace([' ', '.', '['], "_") == FIELD
+    let array = name.split_once('[').filter(|(_, index)| index.contains(']'));
+    let name = array.map_or(name, |(name, _)| name);
+    name.replace([' ', '.', '['], "_") == FIELD
 }
 
 /// Rack's up to version 2 (`normalize_params`): the name is what follows all brackets, up to the next. qs (`parseKeys`) takes
