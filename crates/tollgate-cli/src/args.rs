@@ -256,7 +256,7 @@ pub struct ExplainArgs {
     /// Claim of the caller's verified token, as NAME=VALUE; may be repeated
     #[arg(long = "claim", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub claims: Vec<String>,
-    /// Address that the gateway saw, which it appends to `X-Forwarded-For`
+    /// Address that the gateway saw, which it appends to `X-Forwarded-For`; of a load balancer it must be given
     #[arg(long, value_name = "ADDRESS")]
     pub source_ip: Option<String>,
     /// Body of the request
@@ -347,7 +347,8 @@ pub struct KeyArgs {
     /// Key, like `user:alice` or `tenant:acme,user:alice` (`,` `:` `%` in values percent-escaped); values as people write
     /// them, or personal ones as a key shows them
     pub key: String,
-    /// Take KEY exactly as it is written, with or without a policy, and whether a limit is counted by it or not
+    /// Take KEY exactly as it is written, and whether a limit is counted by it or not; `ban` and `override` need a policy that
+    /// declares its dimensions all the same
     #[arg(long)]
     pub literal_key: bool,
     /// On what

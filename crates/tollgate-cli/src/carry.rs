@@ -23,6 +23,15 @@ struct Carried {
     keys: u64,
     /// Places where something is in force, with the items that have it now.
     holds: Vec<Place>,
+    /// Lines of standard input that are no key to carry.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    bad_lines: Vec<BadLine>,
+}
+
+#[derive(Serialize)]
+struct BadLine {
+    line: usize,
+    problem: String,
 }
 
 #[derive(Serialize)]
@@ -44,17 +53,38 @@ pub(crate) async fn run(args: &CarryArgs) -> Result<()> {
         // One scan tells which of many keys are to be looked at.
         let held = admin::holds(&store).await?.into_iter().map(|standing| standing.pk).collect();
         for (i, line) in std::io::stdin().lock().lines().enumerate() {
-            let failed = |e: &dyn std::fmt::Display| CliError::Input(format!("line {} of standard input: {e}", i + 1));
-            let line = line.map_err(|e| failed(&e))?;
-            if !line.trim().is_empty() {
-                let subject = subject(&policy, line.trim()).map_err(|e| failed(&e))?;
-                carry(&store, &subject, Some(&held), &mut carried).await?;
+            let key = line.or_else(no_text)?;
+            match subject(&policy, key.trim()) {
+                _ if key.trim().is_empty() => {}
+                Ok(subject) => carry(&store, &subject, Some(&held), &mut carried).await?,
+                // One slip in a list of all callers must not leave the others behind.
+                Err(error) => carried.bad_lines.push(BadLine { line: i + 1, problem: error.to_string() }),
             }
         }
     } else {
         carry(&store, &subject(&policy, &args.key)?, None, &mut carried).await?;
     }
-    output::result(args.on.json, &carried, || text(&carried))
+    output::result(args.on.json, &carried, || text(&carried))?;
+    check(&carried.bad_lines)
+}
+
+/// What stands for a line that is not UTF-8: no key is like that.
+fn no_text(error: std::io::Error) -> Result<String> {
+    match error.kind() {
+        std::io::ErrorKind::InvalidData => Ok(char::REPLACEMENT_CHARACTER.to_string()),
+        _ => Err(CliError::Read { path: "standard input".into(), source: error }),
+    }
+}
+
+fn check(bad_lines: &[BadLine]) -> Result<()> {
+    if bad_lines.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<_> = bad_lines.iter().map(|bad| bad.line.to_string()).collect();
+    Err(CliError::Check(format!(
+        "no key to carry is on line {} of standard input; the others were carried: mend these, and run it again",
+        lines.join(", ")
+    )))
 }
 
 fn subject(policy: &Policy, key: &str) -> Result<Subject> {
@@ -92,6 +122,9 @@ fn text(carried: &Carried) -> String {
     let mut text = String::new();
     for Place { pks, hold } in &carried.holds {
         let _ = writeln!(text, "{}\n  {}", pks.join("\n"), Told::text(Some(hold)));
+    }
+    for BadLine { line, problem } in &carried.bad_lines {
+        let _ = writeln!(text, "line {line}: {problem}");
     }
     let (n, holds) = (carried.keys, carried.holds.len());
     let _ = write!(text, "{n} key{} read, {holds} with something in force", if n == 1 { "" } else { "s" });

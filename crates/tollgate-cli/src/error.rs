@@ -68,3 +68,12 @@ impl From<tollgate_core::Error> for CliError {
         Self::Input(error.to_string())
     }
 }
+
+impl From<tollgate_policy::Error> for CliError {
+    fn from(error: tollgate_policy::Error) -> Self {
+        match error {
+            tollgate_policy::Error::Invalid { .. } => Self::Policy(error.to_string()),
+            other => Self::Input(other.to_string()),
+        }
+    }
+}

@@ -73,6 +73,8 @@ struct Outcome {
     items: Vec<Item>,
     /// Whether the order changed what is in force.
     changed: bool,
+    /// Whether a limit of the policy at hand is counted by the key.
+    counted: bool,
 }
 
 #[derive(Serialize)]
@@ -83,14 +85,14 @@ struct Item {
 
 pub(crate) async fn set_override(args: &OverrideArgs) -> Result<()> {
     let subject = Subject::of(&args.key).await?;
-    may_be_set(&subject)?;
+    subject.may_be_set()?;
     if subject.is_one_of_several() {
         let key = &subject.key;
         let why = format!("{key} is the caller under one secret of several, and figures count only under all of them");
         return Err(CliError::Input(format!("{why}; give the value instead of its hash")));
     }
     let (limit, place) = subject.limit(&args.limit)?;
-    let figures = subject.algorithm(&limit).figures(&args.rate, args.burst).map_err(key::input)?.core();
+    let figures = subject.algorithm(&limit).figures(&args.rate, args.burst)?.core();
     if let Some(own) = subject.figures(&limit).filter(|own| !own.shares_state_with(&figures)) {
         let rate = rate_text(&own);
         let why = format!("limit {limit} counts {rate}, and an override has to count over the same period");
@@ -105,7 +107,7 @@ pub(crate) async fn set_override(args: &OverrideArgs) -> Result<()> {
 
 pub(crate) async fn ban(args: &BanArgs) -> Result<()> {
     let subject = Subject::of(&args.key).await?;
-    may_be_set(&subject)?;
+    subject.may_be_set()?;
     let lasting = lasting(&args.duration)?;
     let store = open::target(&args.key.on.target).await?;
     let until = store.moment().now + lasting;
@@ -117,13 +119,6 @@ pub(crate) async fn allow(args: &LimitArgs) -> Result<()> {
     let (only, places) = subject.scope(args.limit.as_deref())?;
     let store = open::target(&args.key.on.target).await?;
     carry_out(&args.key, &subject, places, &store, &Order::Allow(only)).await
-}
-
-/// That no personal value gets into the table, whoever asks for it.
-fn may_be_set(subject: &Subject) -> Result<()> {
-    let Some(dimension) = subject.plain_personal() else { return Ok(()) };
-    let why = format!("`{dimension}` is personal, and the table has its values as keyed hashes only");
-    Err(CliError::Input(format!("{why}; leave --literal-key out, or write it as a key shows it")))
 }
 
 /// Carries out an order at each of the places and tells what is in force then.
@@ -146,7 +141,7 @@ async fn carry_out(
     }
     subject.say_which_items_are_missing();
     subject.say_which_keys_are_missing();
-    let outcome = Outcome { key: subject.key.to_string(), items, changed };
+    let outcome = Outcome { key: subject.key.to_string(), items, changed, counted: subject.is_counted() };
     output::result(args.on.json, &outcome, || text(&outcome, order))
 }
 
@@ -158,6 +153,9 @@ fn text(outcome: &Outcome, order: &Order) -> String {
     text += match (order, outcome.changed) {
         (Order::Allow(Some(_)), false) => "nothing was set for this limit; nothing has changed",
         (Order::Allow(None), false) => "nothing was set; nothing has changed",
+        (Order::Ban(_) | Order::Override(..), _) if !outcome.counted => {
+            "no limit of the policy is counted by this key: it denies nobody, and changes nobody's figures"
+        }
         (Order::Ban(_), _) => "in force with the next decision, in every process",
         _ => {
             "in force with the next decision, in every process; one that has just denied the key asks again within a second"

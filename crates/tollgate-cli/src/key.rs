@@ -1,7 +1,8 @@
 //! What a command on a key works on: the keys that it means, and which items the policy keeps of them.
 //!
 //! Invariant: a key that is read by the policy is one that a limit is counted by, so that nobody takes a slip for a success;
-//! one that is not (`--literal-key`) is taken to the letter. A limit that is named is one that the key can be counted by.
+//! one that is not (`--literal-key`) is taken to the letter, and nothing is set on it that a policy does not know the
+//! dimensions of. A limit that is named is one that the key can be counted by.
 
 use crate::args::{KeyArgs, Operated};
 use crate::error::{CliError, Result};
@@ -10,7 +11,7 @@ use crate::secrets::Keys;
 use crate::{open, secrets};
 use std::path::Path;
 use tollgate_core::{Figures, ItemKey, Key, LimitName};
-use tollgate_policy::{Algorithm, Limit, Policy};
+use tollgate_policy::{Algorithm, Limit, Network, Policy};
 
 /// Where the policy is looked for if none is named.
 const USUAL_POLICY: &str = "infra/tollgate.toml";
@@ -47,7 +48,8 @@ impl Subject {
                 format!("{key} is as a key shows it under secret {id:?}, which TOLLGATE_KEY_SECRETS does not have");
             return Err(CliError::Input(format!("{why}; add the secret, or say --literal-key")));
         }
-        let mut keys = policy.keys_of_operator(&key).map_err(input)?.into_iter();
+        check_address(&policy, key.dimensions())?;
+        let mut keys = policy.keys_of_operator(&key)?.into_iter();
         let key = keys.next().unwrap_or(key);
         Ok(Self { key, retiring: keys.collect(), policy: Some(policy) })
     }
@@ -62,9 +64,23 @@ impl Subject {
         self.counting().is_some()
     }
 
-    /// The dimension of which the key has a personal value in plain, if the policy knows of one.
-    pub(crate) fn plain_personal(&self) -> Option<&str> {
-        self.policy.as_ref().and_then(|policy| policy.plain_personal(&self.key))
+    /// That setting something on the key puts no personal value into the table in plain: a policy declares all its dimensions,
+    /// and those that are personal have what stands for a value.
+    pub(crate) fn may_be_set(&self) -> Result<()> {
+        let policy = self.policy.as_ref().ok_or_else(|| {
+            let why = "only a policy tells which values are personal, which the table has as keyed hashes only";
+            CliError::Input(format!("no --policy is given and {USUAL_POLICY} is not here, and {why}; name it"))
+        })?;
+        if let Some(name) = policy.plain_personal(&self.key) {
+            let why = format!("`{name}` is personal, and the table has its values as keyed hashes only");
+            return Err(CliError::Input(format!("{why}; leave --literal-key out, or write it as a key shows it")));
+        }
+        let is_told = |name: &str| policy.identity().dimension(name).is_some() || self.is_counted();
+        self.key.dimensions().find(|(name, _)| !is_told(name)).map_or(Ok(()), |(name, _)| {
+            let why =
+                format!("the policy does not declare `{name}`, so it does not tell whether its values are personal");
+            Err(CliError::Input(format!("{why}; name the policy that counts by it")))
+        })
     }
 
     /// Whether the caller is known under one secret of several only, since its key was given as it was shown.
@@ -104,7 +120,7 @@ impl Subject {
     /// The limit of that name, with the items that keep it.
     pub(crate) fn limit(&self, name: &str) -> Result<(LimitName, Vec<ItemKey>)> {
         let Some(policy) = self.counting() else { return Ok((LimitName::new(name)?, vec![self.shared()])) };
-        let limit = policy.limit_on(name, &self.key).map_err(input)?;
+        let limit = policy.limit_on(name, &self.key)?;
         Ok((limit.name().clone(), self.keys().map(|key| limit.item(key.clone())).collect()))
     }
 
@@ -146,6 +162,18 @@ impl Subject {
     }
 }
 
+/// That the client's address among the `values` of dimensions is one, or a network that a key shows: no call is counted by
+/// anything else.
+pub(crate) fn check_address<'a>(policy: &Policy, values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<()> {
+    let prefix = policy.identity().client_ip().ipv6_prefix;
+    let is_wrong = |(name, value): &(&str, &str)| *name == "client_ip" && Network::read(value, prefix).is_none();
+    values.into_iter().find(is_wrong).map_or(Ok(()), |(_, value)| {
+        let help =
+            format!("write one like 192.0.2.1, or a network of IPv6 as a key shows it, like 2001:db8::/{prefix}");
+        Err(CliError::Input(format!("{value:?} is not the IP address of a client; {help}")))
+    })
+}
+
 /// The policy that a command on keys needs.
 pub(crate) fn policy(on: &Operated) -> Result<Policy> {
     found_policy(on)?.ok_or_else(|| {
@@ -165,11 +193,6 @@ fn found_policy(on: &Operated) -> Result<Option<Policy>> {
 /// The same, with the secrets that the keys of the table are under.
 pub(crate) async fn policy_with_secrets(on: &Operated) -> Result<Policy> {
     secrets::attach(policy(on)?, Keys::Of(&on.target)).await
-}
-
-/// What was given does not fit the policy.
-pub(crate) fn input(error: tollgate_policy::Error) -> CliError {
-    CliError::Input(error.to_string())
 }
 
 /// `failed` happened on the item `at`, after `done`: whoever works on several items must know which.

@@ -21,6 +21,7 @@ mod policy;
 pub mod race;
 mod replay;
 mod reset;
+mod retiring;
 pub mod runtime_api;
 mod secrets;
 mod table;

@@ -5,7 +5,7 @@
 
 use crate::args::Target;
 use crate::embedded::Embedded;
-use crate::error::{CliError, Result};
+use crate::error::Result;
 use crate::output::note;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,7 @@ use tollgate_dynamodb::table::{CreateOptions, create, exists};
 
 /// Loads a policy; its warnings go to standard error.
 pub(crate) fn policy(path: &Path) -> Result<Policy> {
-    let parsed = Policy::load(path).map_err(|e| match e {
-        tollgate_policy::Error::Invalid { .. } => CliError::Policy(e.to_string()),
-        other => CliError::Input(other.to_string()),
-    })?;
+    let parsed = Policy::load(path)?;
     for warning in parsed.warnings.iter() {
         note(warning.render(&path.display().to_string()));
     }

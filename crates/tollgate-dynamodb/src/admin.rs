@@ -52,7 +52,7 @@ pub async fn inspect(store: &DynamoStore, item: &ItemKey) -> Result<Inspection> 
 ///
 /// The table cannot be read or written, or the key is so contended that eight writes in a row were overtaken.
 pub async fn reset<S: Store>(store: &S, item: &ItemKey, only: Option<&LimitName>) -> Result<Vec<LimitName>> {
-    let mut found = store.read(item, &[]).await?.unwrap_or_default();
+    let mut found = patiently(|| store.read(item, &[])).await?.unwrap_or_default();
     for _ in 0..MOST_WRITES {
         let now = store.moment().now;
         let is_meant = |limit: &LimitName| only.is_none_or(|o| o == limit);
@@ -63,7 +63,7 @@ pub async fn reset<S: Store>(store: &S, item: &ItemKey, only: Option<&LimitName>
             return Ok(limits);
         }
         let write = Write::new(fills, now, found.horizon.unwrap_or(0), found.hold.as_ref());
-        match store.write(item, &write).await? {
+        match patiently(|| store.write(item, &write)).await? {
             Written::Applied(_) => return Ok(limits),
             Written::Refused(newer) => found = newer.unwrap_or_default(),
         }
@@ -216,6 +216,34 @@ pub async fn holds(store: &DynamoStore) -> Result<Vec<Standing>> {
     .await?;
     holds.sort_by(|a, b| a.pk.cmp(&b.pk));
     Ok(holds)
+}
+
+/// For how long from now the table remembers items without a hold in force, in seconds: the longest of those whose `pk` contains
+/// one of `marks`, and that `counts` takes in. It is asked about digests, too, as `None`. Reads the whole table.
+///
+/// # Errors
+///
+/// The table or an item's hold cannot be read.
+pub async fn memory_secs(
+    store: &DynamoStore,
+    marks: Vec<String>,
+    counts: impl Fn(Option<&ItemKey>) -> bool,
+) -> Result<u64> {
+    let mut longest = 0;
+    scan(store, Sought::Keys(marks.into_iter().map(|mark| vec![mark]).collect()), |found| {
+        let item = partition_key::parse(attributes::text(found, partition_key::ATTRIBUTE)?);
+        let now = store.moment().now;
+        // An item is kept until its hold has ended, which says nothing of what is owed.
+        let is_held = attributes::hold(found)?.is_some_and(|hold| hold.in_force(now).is_some());
+        if !is_held && counts(item.as_ref()) {
+            // `expires_at` is a second past the horizon of the last write.
+            let until = attributes::expires_at(found)?.unwrap_or(0);
+            longest = longest.max(until.saturating_sub(now.as_secs() + 1));
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(longest)
 }
 
 /// Hands each item that is sought to `visit`.

@@ -6,7 +6,7 @@
 use crate::cors::{self, Grant};
 use crate::problem::{self, Problem};
 use crate::quota::Quota;
-use crate::{fields, language, legacy, wait};
+use crate::{fields, language, legacy, quota, wait};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use std::cmp::Reverse;
 use tollgate_core::{Decision, Key, LimitDecision, Outcome};
@@ -179,8 +179,11 @@ fn rate_limit_fields(decided: &Decided, exchange: &Exchange<'_>) -> Vec<(HeaderN
     all
 }
 
-/// The limits that refuse, the one that a caller waits for longest first.
+/// The limits that refuse, the one that a caller waits for longest first; none under a ban.
 fn violated(decision: &Decision) -> Vec<&LimitDecision> {
+    if quota::is_banned(decision) {
+        return Vec::new();
+    }
     let mut violated: Vec<_> = decision.limits.iter().filter(|limit| limit.is_in_the_way()).collect();
     violated.sort_by_key(|limit| Reverse(limit.urgency()));
     violated

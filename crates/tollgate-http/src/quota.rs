@@ -6,6 +6,15 @@ use std::time::Duration;
 use tollgate_core::{Decision, Held, Key, LimitDecision, Mode};
 use tollgate_policy::{Limit, Policy};
 
+/// Whether a ban is in the way. Then the caller learns how long it lasts, and nothing of any limit: neither would help.
+pub(crate) fn is_banned(decision: &Decision) -> bool {
+    decision.limits.iter().any(|limit| limit.is_in_the_way() && is_by_ban(limit))
+}
+
+fn is_by_ban(decision: &LimitDecision) -> bool {
+    matches!(decision.held, Some(Held::Ban { .. }))
+}
+
 /// A visible limit and its part of a decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quota<'a> {
@@ -15,9 +24,10 @@ pub(crate) struct Quota<'a> {
 }
 
 impl<'a> Quota<'a> {
-    /// The visible limits of a decision, in its order.
+    /// The visible limits of a decision, in its order; none under a ban.
     pub(crate) fn visible(decision: &'a Decision, policy: &'a Policy, plan: Option<&'a str>) -> Vec<Self> {
-        Self::each_once(decision.limits.iter(), policy, plan)
+        let shown = if is_banned(decision) { &[] } else { decision.limits.as_slice() };
+        Self::each_once(shown, policy, plan)
     }
 
     /// The visible ones of `limits`, in their order; of one that was charged on several keys the most urgent.
@@ -39,7 +49,7 @@ impl<'a> Quota<'a> {
 
     /// The quota of a limit; `None` if answers keep quiet about it, or the policy does not have it.
     pub(crate) fn of(decision: &'a LimitDecision, policy: &'a Policy, plan: Option<&'a str>) -> Option<Self> {
-        let is_quiet = decision.mode == Mode::Shadow || matches!(decision.held, Some(Held::Ban { .. }));
+        let is_quiet = decision.mode == Mode::Shadow || is_by_ban(decision);
         let limit = policy.limit(decision.limit.as_str()).ok().filter(|limit| !limit.is_hidden() && !is_quiet)?;
         Some(Self { limit, decision, plan })
     }

@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use crate::pseudonym::KeySecrets;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use tollgate_core::Key;
+use tollgate_core::{Figures, Key, LimitName};
 
 impl Policy {
     /// The one spelling of a value that a caller gave, as [`Identity::canonical`](crate::Identity::canonical); empty if
@@ -88,8 +88,24 @@ impl Policy {
         key.dimensions().find(is_plain).map(|(name, _)| name)
     }
 
-    /// For how long a limit that is counted by personal values remembers at most, in seconds: what a secret must be kept
-    /// for once another one is charged beside it.
+    /// What the text of every key contains that has a personal value under the secret `id`: one of these.
+    #[must_use]
+    pub fn marks_of_secret(&self, id: &str) -> Vec<String> {
+        let mark = |name: &str| Key::new([(name, format!("{id}."))]).ok().map(|key| key.to_string());
+        self.personal_dimensions().into_iter().filter_map(mark).collect()
+    }
+
+    /// For how long what is charged under an override of `limit` is remembered at most, in seconds: by its own figures, and
+    /// then, as what is owed moves out of it unclamped, by the slowest of the policy's.
+    #[must_use]
+    pub fn override_horizon_secs(&self, limit: &LimitName, figures: &Figures) -> u64 {
+        let after = self.limit(limit.as_str()).map_or(0, |limit| limit.horizon_of_secs(figures.most()));
+        figures.horizon_secs().saturating_add(after)
+    }
+
+    /// For how long a limit that is counted by personal values remembers at most, in seconds, by the policy's figures. What
+    /// a secret must be kept for once another one is charged beside it, unless the table remembers something longer:
+    /// under an override ([`Self::override_horizon_secs`]) or an earlier policy.
     #[must_use]
     pub fn personal_horizon_secs(&self) -> u64 {
         let is_personal =

@@ -207,6 +207,15 @@ impl Limit {
         self.all_figures().map(|(_, figures)| figures.core.horizon_secs()).max().unwrap_or(0)
     }
 
+    /// For how long its slowest figures remember that `missing` calls are owed, in seconds.
+    pub(crate) fn horizon_of_secs(&self, missing: u64) -> u64 {
+        let secs = |(_, figures): (_, &Figures)| match figures.core {
+            tollgate_core::Figures::TokenBucket(bucket) => bucket.horizon_of(bucket.inc(missing)),
+            window => window.horizon_secs(),
+        };
+        self.all_figures().map(secs).max().unwrap_or(0)
+    }
+
     /// Whether the key can resolve to exactly these dimensions: each entry has one of them, and none is left over.
     /// No dimension occurs in two entries, so counting is enough.
     pub(crate) fn can_resolve_to<'a>(&self, dimensions: impl Iterator<Item = &'a str> + Clone) -> bool {

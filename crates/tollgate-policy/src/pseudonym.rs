@@ -16,7 +16,7 @@ use std::sync::Arc;
 ///
 /// As text `k2=SECRET,k1=SECRET`: a name and at least 32 random bytes in base64 each, the active one first. Every value is
 /// charged under all of them, so that a new secret gives nobody a fresh bucket: put it in front, keep the old one for as
-/// long as the longest limit remembers ([`Policy::personal_horizon_secs`](crate::Policy::personal_horizon_secs)) and as
+/// long as limits and overrides remember ([`Policy::personal_horizon_secs`](crate::Policy::personal_horizon_secs)) and as
 /// a ban or override is in force under it alone, then remove it.
 ///
 /// ```

@@ -11,7 +11,7 @@ use std::fmt;
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Charges, Decision, Key, LimitDecision, Mode, Outcome, Unasked};
 use tollgate_dynamodb::{Limiter, Store};
-use tollgate_policy::{Policy, Wanted};
+use tollgate_policy::{Error, Policy, Wanted};
 
 /// A status and a JSON body.
 #[derive(Debug, Clone, PartialEq)]
@@ -156,10 +156,27 @@ fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, Stri
     deserializer.deserialize_map(Pairs)
 }
 
+const COST: &str = "cost must be a whole number from 0 to 1,000,000,000,000";
+
 fn cost(request: &Request) -> Result<u64, String> {
     match &request.cost {
         None => Ok(1),
-        Some(cost) => cost.as_u64().ok_or_else(|| format!("cost must be a whole number from 0, not {cost}")),
+        Some(cost) => cost.as_u64().ok_or_else(|| COST.to_owned()),
+    }
+}
+
+/// What does not fit the policy, without what the caller wrote instead of a known name or a figure: a value in the wrong
+/// place may be personal, and this text is logged. Names of the policy's own are told.
+fn unechoed(error: &Error) -> String {
+    match error {
+        Error::UnknownLimit { help, .. } => format!("unknown limit: {help}"),
+        Error::UnknownPlan { help, .. } => format!("unknown plan: {help}"),
+        Error::SurplusDimension { limit, wants, .. } => {
+            format!("limit {limit:?} is not counted by one of the dimensions that are given; its key is: {wants}")
+        }
+        Error::Core(tollgate_core::Error::Cost(_)) => COST.to_owned(),
+        // The others name what the policy has, or count.
+        known => known.to_string(),
     }
 }
 
@@ -176,7 +193,7 @@ fn wanted(policy: &Policy, requests: &[Request]) -> Result<Charging, String> {
     for (request, key) in requests.iter().zip(&given) {
         wanted.push(Wanted { limit: &request.limit, key, plan: request.plan.as_deref(), cost: cost(request)? });
     }
-    let (charges, keys) = policy.charges_and_keys(&wanted).map_err(|e| e.to_string())?;
+    let (charges, keys) = policy.charges_and_keys(&wanted).map_err(|e| unechoed(&e))?;
     Ok(Charging { charges, keys })
 }
 

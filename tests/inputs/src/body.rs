@@ -1,6 +1,6 @@
 //! Fields of JSON and forms: a field has a value only if whoever reads the body finds the same one.
 //!
-//! Lines: choices (the media type, whether its line is doubled), then the body. The field is `username`, the boundary of
+//! Lines: choices (the media type, whether its line is doubled), then the body. The field is `user_name`, the boundary of
 //! multipart `b`.
 
 use crate::app::{counted_by, counting};
@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::LazyLock;
 use tollgate::LivePolicy;
 
-const FIELD: &str = "username";
+const FIELD: &str = "user_name";
 const TYPES: [&str; 8] = [
     "",
     "application/json",
@@ -28,7 +28,7 @@ const MULTIPART: &str = "multipart/form-data; boundary=b";
 /// Longest value that a key can carry.
 const LONGEST: usize = 2048 - FIELD.len();
 
-static POLICY: LazyLock<LivePolicy> = LazyLock::new(|| counting("account = { body = \"username\" }", "account"));
+static POLICY: LazyLock<LivePolicy> = LazyLock::new(|| counting("account = { body = \"user_name\" }", "account"));
 
 /// Checks that a request is counted by what any handler would serve it as.
 ///
@@ -76,6 +76,7 @@ fn readings(body: &[u8]) -> Vec<(&'static str, String)> {
         add("the last of JSON", fields.named(exact).last());
         add("the first of JSON in any case", fields.named(any_case).next());
         add("the last of JSON in any case", fields.named(any_case).last());
+        add("the last of JSON up to a zero", fields.named(before_zero).last());
     }
     // Go's decoder and Jackson stop after the first document.
     let first = serde_json::Deserializer::from_slice(text).into_iter::<Fields>().next();
@@ -99,13 +100,14 @@ fn readings(body: &[u8]) -> Vec<(&'static str, String)> {
     add("the last of a form", form.named(exact).last());
     add("the last of a form in any case", form.named(any_case).last());
     add("PHP's last of a form", form.named(php).last());
+    add("qs's last of a form", form.named(rack).last());
     // Rack's up to version 2: either separator, with blanks behind it.
-    let rack: Vec<_> = body
+    let pairs: Vec<_> = body
         .split(|byte| b"&;".contains(byte))
         .flat_map(|pair| form_urlencoded::parse(pair.trim_ascii_start()).next())
         .map(|(name, value)| (name.into(), value.into_owned().into()))
         .collect();
-    add("Rack's last of a form", Fields(rack).named(exact).last());
+    add("Rack's last of a form", Fields(pairs).named(rack).last());
     found
 }
 
@@ -115,26 +117,46 @@ fn multipart(body: &[u8]) -> Option<String> {
     let parts = text.split("--b").skip(1);
     parts.filter_map(|part| part.strip_prefix("\r\n")?.split_once("\r\n\r\n")).find_map(|(head, value)| {
         let value = value.strip_suffix("\r\n").unwrap_or(value);
-        head.contains("name=\"username\"").then(|| value.to_owned())
+        head.contains("name=\"user_name\"").then(|| value.to_owned())
     })
 }
 
-/// PHP makes a variable's name of a field's: without blanks in front, up to a zero or a bracket.
+/// PHP makes a variable's name of a field's (`php_register_variable_ex`): without blanks in front, up to a zero or the bracket
+/// of an array; one that is not closed is an underscore, as are blanks and dots.
 fn php(name: &str) -> bool {
-    name.trim_start_matches(' ').split(['\0', '[']).next() == Some(FIELD)
+    let name = name.trim_start_matches(' ').split('\0').next().unwrap_or_default();
+    let array = name.split_once('[').filter(|(_, index)| index.contains(']'));
+    let name = array.map_or(name, |(name, _)| name);
+    name.replace([' ', '.', '['], "_") == FIELD
+}
+
+/// Rack's up to version 2 (`normalize_params`): the name is what follows all brackets, up to the next. qs (`parseKeys`) takes
+/// what is in the first pair for it, too.
+fn rack(name: &str) -> bool {
+    name.trim_start_matches(['[', ']']).split(['[', ']']).next() == Some(FIELD)
 }
 
 /// The value in a body that everybody reads in the same way: an object with the field once, as text.
 fn plain(body: &[u8]) -> Option<String> {
     let Fields(fields) = serde_json::from_slice(body).ok()?;
-    let mut named = fields.iter().filter(|(name, _)| name.to_uppercase().to_lowercase() == FIELD);
+    let mut named = fields.iter().filter(|(name, _)| resembles(name));
     let (Some((name, Value::String(value))), None) = (named.next(), named.next()) else { return None };
-    let is_form = form_urlencoded::parse(body).any(|(name, _)| any_case(&name));
+    let is_form = form_urlencoded::parse(body).any(|(name, _)| resembles(&name));
     (name == FIELD && !is_form && !value.is_empty() && value.len() <= LONGEST).then(|| value.clone())
+}
+
+/// Whether a name could be the field's to anybody: the same letters, whatever is between and around them.
+fn resembles(name: &str) -> bool {
+    let letters = |name: &str| name.to_uppercase().to_lowercase().replace(|c: char| !c.is_alphanumeric(), "");
+    letters(name).contains(&letters(FIELD))
 }
 
 fn exact(name: &str) -> bool {
     name == FIELD
+}
+
+fn before_zero(name: &str) -> bool {
+    name.split('\0').next() == Some(FIELD)
 }
 
 fn any_case(name: &str) -> bool {

@@ -26,7 +26,7 @@ const PIECES: [&[u8]; 24] = [
     b"\xff",
     b"\xef\xbb\xbf",
     b"for=",
-    b"username",
+    b"user_name",
     b"USERNAME",
     b"\xe2\x84\xaa",
     b"\xef\xb7\xba",
@@ -122,7 +122,7 @@ macro_rules! targets {
 
 targets! {
     address = 0, long after ["4120\n192.0.2.1\n\nx", "4420\n192.0.2.1\n\nf", "\n", "2130\n192.0.2.1\n", "3100\n\n"];
-    body = 1, long after ["1\n", "2\nusername=a&", "1\n{\"username\":\"a\",\"b\":"];
+    body = 1, long after ["1\n", "2\nuser_name=a&", "1\n{\"user_name\":\"a\",\"b\":"];
     event = 2, long after ["01\n/v1/decisions\n\n", "10\n", "30\n/\n", "20\n/api/orders\n\n\na:", "4\n", "4\n{\"headers\":"];
     key = 3, long after ["\n", "\n\n", "\n\n\n"];
     policy = 4, long after [""];
@@ -156,7 +156,7 @@ fn hostile() -> Vec<(String, Vec<u8>)> {
         "{",
         "&",
         "a=b&",
-        "username=a&",
+        "user_name=a&",
         "\"a\":1,",
         "%",
         "%2",

@@ -200,6 +200,45 @@ fn explain_finds_the_address_as_the_layer_does_behind_each_gateway() {
     assert_eq!(key(&["--gateway", "rest"], "Forwarded: for=203.0.113.9"), None);
 }
 
+/// What a client sends alone is nobody's statement about him.
+#[test]
+fn explain_takes_no_address_from_a_client_alone() {
+    for hops in [0, 1] {
+        let policy = file(&TOPOLOGIES.replace("trusted_hops = 1", &format!("trusted_hops = {hops}")));
+        let request = ["--method", "GET", "--path", "/search", "--header", "X-Forwarded-For: 6.6.6.6", "--gateway"];
+        for gateway in ["rest", "http", "url"] {
+            let seen = json(&explains(&policy, &[&request[..], &[gateway, "--json"]].concat()));
+            assert_eq!(seen["charges"][0]["key"], serde_json::Value::Null, "{gateway}, {hops} hops: {seen}");
+        }
+        one_line(&explains(&policy, &[&request[..], &["alb"]].concat()), 1, "give it as --source-ip");
+    }
+}
+
+/// A transaction takes in what can deny, if that is more than one item.
+#[test]
+fn explain_tells_which_charges_are_one_transaction() {
+    const LIMIT: &str = "key = ['user']\nrate = '9/h'";
+    let atomic = |user: &str, address: &str, route: &str| {
+        let policy = format!(
+            "version = 1\n[limits.user]\n{LIMIT}\n{user}\n[limits.same]\n{LIMIT}\n[limits.address]\nkey = ['client_ip']\n\
+             rate = '9/h'\n{address}\n[[routes]]\nmatch = 'GET /a'\ncharge = ['user', 'same', 'address']\n{route}\n\
+             [[routes]]\nmatch = 'GET /b'\ncharge = ['user', 'same']\n{route}\n"
+        );
+        let policy = file(&policy);
+        ["/a", "/b"].map(|target| {
+            let request = ["--method", "GET", "--path", target, "--user", "u", "--client-ip", "192.0.2.1", "--json"];
+            let charges = json(&explains(&policy, &request))["charges"].take();
+            charges.as_array().unwrap().iter().map(|charge| charge["atomic"] == true).collect::<Vec<_>>()
+        })
+    };
+    let (yes, no) = ("atomic = true", "");
+    let all = [vec![true; 3], vec![false; 2]];
+    assert_eq!([atomic(yes, no, no), atomic(no, yes, no), atomic(no, no, yes)], [all.clone(), all.clone(), all]);
+    let none = [vec![false; 3], vec![false; 2]];
+    assert_eq!(atomic(no, no, no), none);
+    assert_eq!(atomic(yes, "mode = 'shadow'", yes), none, "one item is left that can deny");
+}
+
 #[test]
 fn explain_reads_the_event_that_a_function_got() {
     let policy = file(TOPOLOGIES);
@@ -220,9 +259,17 @@ fn explain_reads_the_event_that_a_function_got() {
     let keys: Vec<_> =
         seen["charges"].as_array().unwrap().iter().map(|charge| charge["key"].as_str().unwrap()).collect();
     assert_eq!(keys, ["region:eu,user:alice", "client_ip:203.0.113.9"]);
-    for wrong in ["{", "{}", "{\"httpMethod\":\"GET\",\"path\":\"\\u0000\"}"] {
+    for (wrong, says) in [
+        ("{", "not JSON"),
+        ("{}", "not an event"),
+        ("[1]", "not an event"),
+        ("7", "not an event"),
+        ("null", "not an event"),
+        ("{\"httpMethod\":\"GET\",\"path\":\"\\u0000\"}", "not an event"),
+        ("{\"httpMethod\":\"GET\",\"path\":\":y\"}", "no address can be built"),
+    ] {
         let wrong = file(wrong);
-        one_line(&explains(&policy, &["--event", path(&wrong)]), 1, path(&wrong));
+        one_line(&explains(&policy, &["--event", path(&wrong)]), 1, &format!("{}: {says}", path(&wrong)));
     }
     one_line(&explains(&policy, &["--event", "/no/such.json"]), 1, "/no/such.json");
     let both = explains(&policy, &["--event", path(&event), "--path", "/x"]);

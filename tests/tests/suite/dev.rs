@@ -368,6 +368,25 @@ fn a_name_that_the_decisions_do_not_know_is_not_repeated() {
         let message = answer["message"].as_str().unwrap();
         assert!(status == 400 && !message.contains("eve") && message.contains("at line 1 column"), "{body}: {message}");
     }
+    // The same wherever a name or figure of the policy's belongs.
+    let (key, eve) = (json!({ "user": "a" }), "eve@example.org");
+    for body in [
+        json!({ "limit": eve, "key": key }),
+        json!({ "limit": "orders", "key": key, "plan": eve }),
+        json!({ "limit": "orders", "key": { eve: "a" } }),
+        json!({ "limit": "orders", "key": { "user": "a", eve: "" } }),
+        json!({ "limit": "orders", "key": { "user": "a", "tenant": eve } }),
+        json!({ "limit": "orders", "key": key, "cost": eve }),
+        json!({ "limit": "orders", "key": key, "cost": { eve: 1 } }),
+        json!({ "limit": "orders", "key": key, "cost": 40_722_123_456_u64 * 1000 }),
+        json!({ "limit": "orders", "key": key, "cost": -40_722_123_456_i64 }),
+    ] {
+        let (status, answer) = dev.decide(&body);
+        let message = answer["message"].as_str().unwrap();
+        assert!(status == 400 && !message.contains("eve") && !message.contains("40722"), "{body}: {message}");
+    }
+    let near = dev.decide(&json!({ "limit": "order", "key": key })).1;
+    assert_eq!(near["message"], "unknown limit: did you mean `orders`?");
     let (_, answer) = dev.decide(&json!({ "limit": "orders", "key": {}, "costs": 1 }));
     let message = answer["message"].as_str().unwrap();
     assert!(message.contains("unknown field, expected one of `limit`, `key`, `plan`, `cost` at line"), "{message}");
@@ -379,13 +398,16 @@ fn bad_input_is_400_and_says_what_to_write() {
     let key = json!({ "user": "alice" });
     let cases = [
         (json!({ "limit": "rpmm", "key": key }), "unknown limit"),
-        (json!({ "limit": "orders", "key": key, "cost": -5 }), "whole number from 0, not -5"),
-        (json!({ "limit": "orders", "key": key, "cost": 0.5 }), "not 0.5"),
-        (json!({ "limit": "orders", "key": key, "cost": "1" }), "not \"1\""),
+        (json!({ "limit": "orders", "key": key, "cost": -5 }), "whole number from 0 to 1,000,000,000,000"),
+        (json!({ "limit": "orders", "key": key, "cost": 0.5 }), "whole number"),
+        (json!({ "limit": "orders", "key": key, "cost": "1" }), "whole number"),
         (json!({ "limit": "orders", "key": key, "cost": 18_446_744_073_709_551_615_u64 }), "1,000,000,000,000"),
         (json!({ "limit": "orders", "key": {} }), "user"),
         (json!({ "limit": "orders", "key": { "user": "" } }), "empty"),
-        (json!({ "limit": "orders", "key": { "tenant": "acme" } }), "tenant"),
+        (
+            json!({ "limit": "orders", "key": { "tenant": "acme" } }),
+            "not counted by one of the dimensions that are given; its key is: user",
+        ),
         (json!({ "limit": "orders", "key": { "user": "k".repeat(3000) } }), "2048"),
         (json!({ "limit": "orders", "key": key, "plan": "gold" }), "unknown plan"),
         (json!({ "limit": "orders", "key": key, "costs": 1 }), "unknown field"),

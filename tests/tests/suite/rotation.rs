@@ -42,8 +42,12 @@ struct Rotation {
 
 impl Rotation {
     fn start() -> Self {
+        Self::under(POLICY)
+    }
+
+    fn under(text: &str) -> Self {
         let mut policy = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-        policy.write_all(POLICY.as_bytes()).unwrap();
+        policy.write_all(text.as_bytes()).unwrap();
         let before = Dev::start_under(OLD, &["--policy", policy.path().to_str().unwrap()]);
         let stats = before.stats();
         let of = |name: &str| stats[name].as_str().unwrap().to_owned();
@@ -84,6 +88,12 @@ impl Rotation {
         assert_eq!((output.status.success(), stderr(&output).is_empty()), (safe, safe), "{told}");
         (safe, told["holds"].as_array().unwrap().clone())
     }
+}
+
+/// For how long the old secret is to be kept once all functions have the new one, in seconds.
+fn horizon_secs(rotation: &Rotation) -> u64 {
+    let output = rotation.tool(Some(&both()), &["holds", "--under", "k1", "--json"], "");
+    json(&output)["retiring"]["horizon_secs"].as_u64().unwrap()
 }
 
 /// What functions and operators have during the rotation.
@@ -176,6 +186,67 @@ fn without_carrying_an_override_does_not_count_and_the_check_keeps_the_old_secre
     assert!(rotation.check().0);
 }
 
+/// Whoever has used up an override would get a fresh bucket with the new secret, were the old one gone by the policy's figures.
+#[test]
+fn the_old_secret_is_kept_for_as_long_as_anything_under_it_is_remembered() {
+    const HOUR: u64 = 3600;
+    const DAY: u64 = 24 * HOUR;
+    let rotation = Rotation::start();
+    let set = |account: &str, limit: &str, figures: [&str; 2], lasting: &str| {
+        let [rate, burst] = figures;
+        let args = ["override", account, "--limit", limit, "--rate", rate, "--burst", burst, "--for", lasting];
+        rotation.does(OLD, &args);
+    };
+    let keeps = |least: u64| {
+        let secs = horizon_secs(&rotation);
+        // Clocks and late writes are allowed for with minutes.
+        assert!((least..least + HOUR).contains(&secs), "{secs} s for {least} s");
+    };
+    keeps(HOUR);
+    // Whatever is not under the secret does not matter.
+    rotation.does(OLD, &["override", "user:a", "--limit", "orders", "--rate", "1/year", "--for", "1day"]);
+    keeps(HOUR);
+    // A hundred calls that are owed when the override has ended are owed at two an hour then.
+    set("account:pro@x.org", "mails", ["100/h", "100"], "7day");
+    keeps(HOUR + 50 * HOUR);
+    // Longer than any limit, on the shared item and on one of a limit's own; carried or not.
+    set("account:a@x.org", "mails", ["1/30day", "1"], "60day");
+    assert_eq!(ask(&rotation.before, "mails", "a@x.org")["allowed"], true);
+    keeps(30 * DAY);
+    set("account:b@x.org", "logins", ["1/40day", "1"], "60day");
+    keeps(40 * DAY);
+    for account in ["account:a@x.org", "account:b@x.org", "account:pro@x.org"] {
+        rotation.does(&both(), &["carry", account]);
+    }
+    assert!(rotation.check().0);
+    keeps(40 * DAY);
+    assert_eq!(ask(&rotation.deploy(&both()), "mails", "a@x.org")["allowed"], false);
+    let text = stdout(&rotation.tool(Some(&both()), &["holds", "--under", "k1"], ""));
+    assert!(text.contains("limits and overrides remember"), "{text}");
+    // What was lifted is still owed, and so is what an earlier policy has counted.
+    rotation.does(&both(), &["allow", "account:a@x.org"]);
+    keeps(40 * DAY);
+    let mut earlier = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    earlier.write_all(POLICY.replace("2/h", "2/100day").as_bytes()).unwrap();
+    let at: Vec<_> = rotation.at.iter().map(String::as_str).collect();
+    let server = Dev::start_under(OLD, &[&at[..], &["--policy", earlier.path().to_str().unwrap()]].concat());
+    assert_eq!(ask(&server, "mails", "early@x.org")["allowed"], true);
+    keeps(100 * DAY);
+}
+
+/// A digest does not tell what is in it, so the policy has to: personal values alone are too short for one.
+#[test]
+fn a_hold_on_a_long_key_keeps_a_secret_only_where_such_a_key_can_have_a_personal_value() {
+    let long = format!("user:{}", "x".repeat(300));
+    let mixed = format!("{POLICY}[limits.both]\nkey = ['account', 'user']\nrate = '5/h'\n");
+    for (policy, safe) in [(POLICY, true), (mixed.as_str(), false)] {
+        let rotation = Rotation::under(policy);
+        let banned = rotation.does(OLD, &["ban", &long, "--for", "3650day"]);
+        assert!(banned["items"][0]["pk"].as_str().unwrap().starts_with("1/sha/"), "{banned}");
+        assert_eq!(rotation.check().0, safe, "{policy}");
+    }
+}
+
 #[test]
 fn the_check_asks_for_a_secret_that_is_being_retired() {
     let rotation = Rotation::start();
@@ -193,13 +264,28 @@ fn the_check_asks_for_a_secret_that_is_being_retired() {
         let output = rotation.tool(Some(&secrets), args, "");
         assert!(output.status.code() == Some(1) && stderr(&output).contains(says), "{args:?}: {}", stderr(&output));
     }
-    let output = rotation.tool(Some(&both()), &["carry", "-"], "account:a@x.org\nacount:b@x.org\n");
-    assert!(
-        output.status.code() == Some(1) && stderr(&output).contains("line 2 of standard input"),
-        "{}",
-        stderr(&output)
-    );
-    assert_eq!(stdout(&rotation.tool(Some(OLD), &["holds"], "")), "nothing is set\n");
+    // Whoever may read the table may list it, without any secret.
+    assert_eq!(stdout(&rotation.tool(None, &["holds"], "")), "nothing is set\n");
+}
+
+#[test]
+fn a_bad_line_of_a_list_keeps_nobody_from_being_carried() {
+    let rotation = Rotation::start();
+    for account in ["account:a@x.org", "account:z@x.org"] {
+        rotation.does(OLD, &["ban", account, "--for", "7day"]);
+    }
+    let list = "account:a@x.org\nacount:b@x.org\n\nb@x.org\nuser:a\naccount:z@x.org\n";
+    let output = rotation.tool(Some(&both()), &["carry", "-"], list);
+    let (text, error) = (stdout(&output), stderr(&output));
+    assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+    assert!(error.contains("on line 2, 4, 5 of standard input"), "{error}");
+    for bad in ["line 2: no limit", "line 4: \"b@x.org\" is not a key", "line 5: user:a is one key"] {
+        assert!(text.contains(bad), "{bad}: {text}");
+    }
+    assert!(text.contains("1/key/account:k2.") && text.ends_with("2 keys read, 4 with something in force\n"), "{text}");
+    assert!(rotation.check().0, "both were carried");
+    let bad = json(&rotation.tool(Some(&both()), &["carry", "-", "--json"], list));
+    assert_eq!((&bad["keys"], &bad["bad_lines"][0]["line"]), (&2.into(), &2.into()));
 }
 
 /// An address of this machine can be a tunnel to any table.

@@ -5,7 +5,7 @@ mod request;
 use crate::args::ExplainArgs;
 use crate::error::{CliError, Result};
 use crate::secrets::Keys;
-use crate::{open, output, secrets};
+use crate::{key, open, output, secrets};
 use request::{Handed, handed};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use tollgate::http::{Explained, Facts, Matched};
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Charges, Zone};
 use tollgate_dynamodb::partition_key;
-use tollgate_policy::{Error, Mode, Network, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
+use tollgate_policy::{Error, Mode, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
@@ -82,7 +82,7 @@ struct Charge {
     on_store_failure: &'static str,
     /// Whether the limit has an item, and a write, of its own.
     own_item: bool,
-    /// Whether it is charged in one transaction with the route's other keys.
+    /// Whether it is charged in one transaction with others of the decision.
     atomic: bool,
     /// The items that are written: one, and one more for each secret that is being retired.
     partition_keys: Vec<String>,
@@ -96,13 +96,13 @@ pub(crate) async fn run(args: &ExplainArgs) -> Result<()> {
     let handed = handed(args).await?;
     let given = dimensions(&policy, args)?;
     // What the command line says of a plan is a mistake if the policy has no such plan; what a request says is not.
-    policy.plans().resolve(args.plan.as_deref()).map_err(input)?;
+    policy.plans().resolve(args.plan.as_deref())?;
     let explanation = match explain(&policy, &handed, &given) {
         // This request is counted by a personal value, as others may not be.
         Err(Error::NoSecrets { .. }) => explain(&secrets::attach(policy, Keys::OfOnesOwn).await?, &handed, &given),
         other => other,
     };
-    let explanation = explanation.map_err(input)?;
+    let explanation = explanation?;
     output::result(args.json, &explanation, || text(&explanation))
 }
 
@@ -152,6 +152,7 @@ fn explain(
 }
 
 fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Result<Vec<Charge>> {
+    let together = together(&explained.resolution.charges);
     let told = |charge: &ResolvedCharge| {
         let limit = policy.limit(charge.limit.as_str())?;
         let figures = limit.figures(explained.plan.as_deref());
@@ -178,11 +179,18 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
             on_store_failure: if is_open { "open" } else { "closed" },
             own_item: limit.has_own_item(),
-            atomic: items.iter().any(|c| c.is_atomic()),
+            atomic: items.iter().any(|c| together.contains(c)),
             partition_keys,
         })
     };
     explained.resolution.resolved.iter().map(told).collect()
+}
+
+/// The items of a decision that are written in one transaction, as the limiter does it: those that can deny, if one of all
+/// asks for it and there is more than one.
+fn together(all: &[Charges]) -> Vec<&Charges> {
+    let denying: Vec<_> = all.iter().filter(|charges| !charges.only_report()).collect();
+    if denying.len() > 1 && all.iter().any(Charges::is_atomic) { denying } else { Vec::new() }
 }
 
 fn charges_it(charges: &Charges, resolved: &ResolvedCharge) -> bool {
@@ -193,10 +201,6 @@ fn dimension(policy: &Policy, name: &str, value: Option<&String>) -> Option<Dime
     let declared = policy.identity().dimension(name)?;
     let personal = declared.personal;
     Some(Dimension { name: name.to_owned(), value: value.cloned(), from: declared.source.to_string(), personal })
-}
-
-fn input(error: tollgate_policy::Error) -> CliError {
-    CliError::Input(error.to_string())
 }
 
 fn pair<'a>(flag: &str, text: &'a str, example: &str) -> Result<(&'a str, &'a str)> {
@@ -224,11 +228,7 @@ fn dimensions(policy: &Policy, args: &ExplainArgs) -> Result<BTreeMap<String, St
         }
         all.insert(name.to_owned(), value.to_owned());
     }
-    if let Some(address) = all.get("client_ip")
-        && Network::read(address, policy.identity().client_ip().ipv6_prefix).is_none()
-    {
-        return Err(CliError::Input(format!("{address:?} is not an IP address; write 192.0.2.1")));
-    }
+    key::check_address(policy, all.iter().map(|(name, value)| (name.as_str(), value.as_str())))?;
     Ok(all)
 }
 

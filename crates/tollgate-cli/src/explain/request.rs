@@ -22,22 +22,16 @@ pub(super) struct Handed {
 
 /// The request that the command line describes.
 pub(super) async fn handed(args: &ExplainArgs) -> Result<Handed> {
-    let (parts, mut body) = match (&args.event, args.gateway) {
-        (Some(file), _) => {
+    let (parts, mut body) = match &args.event {
+        Some(file) => {
             let text = std::fs::read(file).map_err(|source| CliError::Read { path: file.clone(), source })?;
             let name = file.display();
             from_event(serde_json::from_slice(&text).map_err(|e| bad(&name, &format!("not JSON: {e}")))?, &name)?
         }
-        (None, GatewayKind::None) => {
-            let mut described = described(args)?;
-            let mut facts = Facts::default().with_claims(claims(args)?);
-            if let Some(address) = source_ip(args)? {
-                facts = facts.with_source_address(address);
-            }
-            described.extensions.insert(facts);
-            (described, lambda_http::Body::from(args.body.clone().unwrap_or_default()))
-        }
-        (None, gateway) => from_event(event(gateway, args)?, &"the request")?,
+        None => match event(args)? {
+            Some(event) => from_event(event, &"the request")?,
+            None => served(args)?,
+        },
     };
     let body = body.peek(MAX_BODY_BYTES).await;
     Ok(Handed { parts, body })
@@ -47,17 +41,30 @@ fn bad(what: &dyn Display, error: &dyn Display) -> CliError {
     CliError::Input(format!("{what}: {error}"))
 }
 
+/// The request as a server of one's own gets it.
+fn served(args: &ExplainArgs) -> Result<(Parts, lambda_http::Body)> {
+    let mut described = described(args)?;
+    let mut facts = Facts::default().with_claims(claims(args)?);
+    if let Some(address) = source_ip(args)? {
+        facts = facts.with_source_address(address);
+    }
+    described.extensions.insert(facts);
+    Ok((described, lambda_http::Body::from(args.body.clone().unwrap_or_default())))
+}
+
 /// What `lambda_http` makes of an event.
 fn from_event(event: Value, name: &dyn Display) -> Result<(Parts, lambda_http::Body)> {
+    let no_event = || {
+        bad(name, &"not an event of a REST API, an HTTP API, a function URL or a load balancer, as a function gets it")
+    };
     let event = sample_api::event::addressable(event);
-    let path = ["rawPath", "path"].into_iter().find_map(|field| event.get(field)?.as_str()).unwrap_or("/");
+    let fields = event.as_object().ok_or_else(no_event)?;
+    let path = ["rawPath", "path"].into_iter().find_map(|field| fields.get(field)?.as_str()).unwrap_or("/");
     // It takes the path on trust.
-    if !event.as_object().is_some_and(|fields| sample_api::event::has_an_address(fields, path)) {
+    if !sample_api::event::has_an_address(fields, path) {
         return Err(bad(name, &format!("no address can be built with the path {path:?}")));
     }
-    let request = serde_json::from_value::<LambdaRequest>(event).map_err(|_| {
-        bad(name, &"not an event of a REST API, an HTTP API, a function URL or a load balancer, as a function gets it")
-    })?;
+    let request = serde_json::from_value::<LambdaRequest>(event).map_err(|_| no_event())?;
     Ok(lambda_http::Request::from(request).into_parts())
 }
 
@@ -89,15 +96,22 @@ fn claims(args: &ExplainArgs) -> Result<Map<String, Value>> {
     pairs.map(|pair| pair.map(|(name, value)| (name.to_owned(), value.into()))).collect()
 }
 
-/// The event of a request that a gateway was asked for.
-fn event(gateway: GatewayKind, args: &ExplainArgs) -> Result<Value> {
+/// The event of a request that a gateway was asked for; `None` if there is no gateway.
+fn event(args: &ExplainArgs) -> Result<Option<Value>> {
+    let gateway = args.gateway;
     let parts = described(args)?;
     let (source, claims) = (source_ip(args)?, claims(args)?);
-    let vouches = matches!(gateway, GatewayKind::Rest | GatewayKind::Http);
+    let vouches = matches!(gateway, GatewayKind::Rest | GatewayKind::Http | GatewayKind::None);
     if !claims.is_empty() && !vouches {
         let help = "function URLs and load balancers hand over no claims of a token; for a caller that IAM has authorised give \
                     the --event";
         return Err(bad(&"--claim", &help));
+    }
+    if gateway == GatewayKind::Alb && source.is_none() {
+        // Without that entry the last one is the client's, who would be taken at his word.
+        let help =
+            "a load balancer appends the address that it saw to X-Forwarded-For; give it as --source-ip 192.0.2.1";
+        return Err(bad(&"--gateway alb", &help));
     }
     let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
     let method = parts.method.as_str();
@@ -121,7 +135,8 @@ fn event(gateway: GatewayKind, args: &ExplainArgs) -> Result<Value> {
                 "identity": { "sourceIp": source },
             },
         }),
-        GatewayKind::Alb | GatewayKind::None => json!({
+        GatewayKind::None => return Ok(None),
+        GatewayKind::Alb => json!({
             "path": path, "httpMethod": method, "requestContext": { "elb": { "targetGroupArn": "explain" } },
         }),
     };
@@ -133,7 +148,7 @@ fn event(gateway: GatewayKind, args: &ExplainArgs) -> Result<Value> {
             fields.insert("multiValueQueryStringParameters".to_owned(), query_lists(gateway, query));
         }
     }
-    Ok(event)
+    Ok(Some(event))
 }
 
 /// What an authorizer says; `null` if none has run.

@@ -25,10 +25,11 @@ pub(crate) fn field(body: &[u8], headers: &HeaderMap, name: &str) -> Option<Stri
     let mut found = Sightings::default();
     let may_be_form = readable == Readable::JsonOrForm && is_surely_a_form(text);
     // What a form says of a JSON object can only contradict that.
-    if !(if in_json(unmarked, name, &mut found) { found.exact } else { may_be_form }) {
+    let wanted = Wanted::named(name);
+    if !(if in_json(unmarked, &wanted, &mut found) { found.exact } else { may_be_form }) {
         return None;
     }
-    in_form(text, name, &mut found);
+    in_form(text, &wanted, &mut found);
     found.value()
 }
 
@@ -54,11 +55,11 @@ struct Sightings {
 }
 
 impl Sightings {
-    fn add(&mut self, wanted: &str, name: &str, value: Option<String>) {
-        if name != wanted && loosely(name) != loosely(wanted) {
+    fn add(&mut self, wanted: &Wanted<'_>, name: &str, value: Option<String>) {
+        if !wanted.may_be(name) {
             return;
         }
-        self.exact |= name == wanted;
+        self.exact |= name == wanted.name;
         // Two are as uncertain as any number of them.
         if self.values.len() < 2 && !self.values.contains(&value) {
             self.values.push(value);
@@ -73,19 +74,51 @@ impl Sightings {
     }
 }
 
-/// A name as the least exact parsers match it: without regard to case, by Unicode's folding; up to a bracket or a zero,
-/// trimmed, and with `_` for what cannot be in the name of a variable (PHP, Rack).
-fn loosely(name: &str) -> String {
-    let name = name.trim_start();
-    let end = name.char_indices().skip(1).find(|(_, c)| matches!(c, '[' | '\0')).map_or(name.len(), |(at, _)| at);
-    name.get(..end).unwrap_or(name).trim_end().replace([' ', '.', '['], "_").to_uppercase().to_lowercase()
+/// The field that is looked for.
+struct Wanted<'a> {
+    name: &'a str,
+    /// What parsers make of its name.
+    loosely: Vec<String>,
+}
+
+impl<'a> Wanted<'a> {
+    fn named(name: &'a str) -> Self {
+        Self { name, loosely: loosely(name).collect() }
+    }
+
+    /// Whether any parser takes `name` for the field.
+    fn may_be(&self, name: &str) -> bool {
+        name == self.name || loosely(name).any(|name| self.loosely.contains(&name))
+    }
+}
+
+/// What the least exact parsers make of a name, each in its way: without regard to case, by Unicode's folding; up to a zero,
+/// trimmed or not, with `_` for what cannot be in the name of a variable, and of brackets
+///
+/// - what is before one (PHP's arrays, qs);
+/// - with `_` for each (PHP, where one is not closed);
+/// - what is between or behind them (Rack up to 2, qs).
+fn loosely(name: &str) -> impl Iterator<Item = String> {
+    const BRACKETS: [char; 2] = ['[', ']'];
+    let name = before_zero(name).trim_start();
+    let second = name.chars().next().map_or(0, char::len_utf8);
+    let array = name.get(second..).and_then(|rest| rest.find('[')).and_then(|at| name.get(..second + at));
+    let bare = name.trim_start_matches(BRACKETS).split(BRACKETS).next();
+    let ways = [Some(name), array, bare].into_iter().flatten();
+    ways.flat_map(|name| [name, name.trim_end()])
+        .map(|name| name.replace([' ', '.', '['], "_").to_uppercase().to_lowercase())
+}
+
+/// A name as it is read where a zero ends a text.
+fn before_zero(name: &str) -> &str {
+    name.split('\0').next().unwrap_or_default()
 }
 
 /// Reads `text` as a form, by all separators that are in use: `;` was one for long (HTML 4.01 appendix B.2.2).
-fn in_form(text: &str, name: &str, found: &mut Sightings) {
+fn in_form(text: &str, wanted: &Wanted<'_>, found: &mut Sightings) {
     let mut read = |pairs: &str| {
         for (known, value) in parse_form(pairs.as_bytes()) {
-            found.add(name, &known, Some(value.into_owned()));
+            found.add(wanted, &known, Some(value.into_owned()));
         }
     };
     read(text);
@@ -95,7 +128,7 @@ fn in_form(text: &str, name: &str, found: &mut Sightings) {
 }
 
 /// Reads `text` as one JSON object; whether it is one.
-fn in_json(text: &str, name: &str, found: &mut Sightings) -> bool {
+fn in_json(text: &str, wanted: &Wanted<'_>, found: &mut Sightings) -> bool {
     struct Fields<'a> {
         wanted: &'a str,
         seen: Vec<(String, Option<String>)>,
@@ -110,7 +143,8 @@ fn in_json(text: &str, name: &str, found: &mut Sightings) -> bool {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
             while let Some(name) = map.next_key::<String>()? {
-                if name.len() > 4 * self.wanted.len() {
+                // Folding makes no name as much shorter.
+                if before_zero(&name).len() > 4 * self.wanted.len() {
                     map.next_value::<IgnoredAny>()?;
                 } else {
                     let value = map.next_value::<Value>()?;
@@ -129,12 +163,12 @@ fn in_json(text: &str, name: &str, found: &mut Sightings) -> bool {
         }
     }
 
-    let mut fields = Fields { wanted: name, seen: Vec::new() };
+    let mut fields = Fields { wanted: wanted.name, seen: Vec::new() };
     let mut json = serde_json::Deserializer::from_str(text);
     let is_json = (&mut fields).deserialize(&mut json).and_then(|()| json.end()).is_ok();
     if is_json {
         for (known, value) in fields.seen {
-            found.add(name, &known, value);
+            found.add(wanted, &known, value);
         }
     }
     is_json

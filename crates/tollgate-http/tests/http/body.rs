@@ -26,13 +26,18 @@ fn post(path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Reques
     request.body(body.into()).expect("a request")
 }
 
-fn echo() -> App {
-    App::with_handler(POLICY, any(async |body: Body| (StatusCode::CREATED, body)))
+fn echo(policy: &str) -> App {
+    App::with_handler(policy, any(async |body: Body| (StatusCode::CREATED, body)))
 }
 
 /// The account that a body is counted by, once the handler has had the same body.
 async fn counted(content_type: Option<&str>, body: impl AsRef<[u8]>) -> String {
-    let app = echo();
+    counted_by("username", content_type, body).await
+}
+
+/// The same by another field.
+async fn counted_by(field: &str, content_type: Option<&str>, body: impl AsRef<[u8]>) -> String {
+    let app = echo(&POLICY.replace("username", field));
     let sent = body.as_ref().to_vec();
     let answered = app.send(post("/login", content_type, sent.clone())).await;
     assert_eq!(answered.status, 201);
@@ -123,6 +128,41 @@ async fn a_field_that_could_be_read_in_two_ways_has_no_value() {
     }
     assert_eq!(counted(Some(JSON), r#"{"username":"a","username":"a"}"#).await, "a");
     assert_eq!(counted(Some(FORM), "username=a&username=a").await, "a");
+}
+
+/// A name of a bracket or a zero is another field to most, and this one to some.
+#[tokio::test]
+async fn a_name_that_some_parser_takes_for_the_field_leaves_it_without_a_value() {
+    let zero = format!("{{\"user_name\":\"bogus\",\"user_name\\u0000{}\":\"victim\"}}", "x".repeat(100));
+    for body in [
+        // PHP makes an underscore of a bracket that is not closed, of a blank and of a dot.
+        "user_name=bogus&user[name=victim",
+        "user_name=bogus&user.name=victim",
+        "user_name=bogus&user%20name=victim",
+        "user_name=bogus&%20user[name%00x=victim",
+        // Rack up to 2, and qs of the first.
+        "user_name=bogus&[user_name]=victim",
+        "user_name=bogus&user_name]=victim",
+        "user_name=bogus&[[]user_name]]=victim",
+        "user_name=bogus&[user_name][x]=victim",
+        "user_name=bogus&user_name[x=victim",
+        &zero,
+        "{\"user_name\":\"bogus\",\"user[name\":\"victim\"}",
+    ] {
+        for content_type in [Some(JSON), Some(FORM), None] {
+            assert_eq!(counted_by("user_name", content_type, body).await, "missing", "{content_type:?}: {body}");
+        }
+    }
+    // A blank at the end is one of the name to PHP, and none to those who trim.
+    for (field, other) in [("user_", "user%20"), ("user_", "user["), ("user", "user%20"), ("user", "%20user")] {
+        let body = format!("{field}=bogus&{other}=victim");
+        assert_eq!(counted_by(field, Some(FORM), body).await, "missing", "{field}, {other}");
+    }
+    // Nobody takes these for it.
+    for body in ["user_name=a&x[user_name]=b", "user_name=a&username=b", "user_name=a&user_name_=b", "user_name=a&[]=b"]
+    {
+        assert_eq!(counted_by("user_name", Some(FORM), body).await, "a", "{body}");
+    }
 }
 
 const MULTIPART: &str = "multipart/form-data; boundary=b";
@@ -240,7 +280,7 @@ async fn a_body_over_64_kb_has_no_value_and_reaches_the_handler_whole() {
         for trailers in [false, true] {
             let whole = json(bytes);
             let pieces = whole.chunks(1000).map(<[u8]>::to_vec).collect();
-            let app = echo();
+            let app = echo(POLICY);
             let answered = app.send(post("/login", Some(JSON), streamed(pieces, trailers))).await;
             assert_eq!((answered.status, answered.bytes == whole), (201, true));
             assert_eq!(app.store.keys(), [account]);
