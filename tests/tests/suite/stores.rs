@@ -22,6 +22,8 @@ struct Place<S> {
     clock: ManualClock,
     /// Whether writes that come at once are each atomic.
     concurrent: bool,
+    /// Whether it knows transactions.
+    transacts: bool,
 }
 
 fn clock() -> ManualClock {
@@ -59,6 +61,9 @@ impl<S: Store + Clone + 'static> Place<S> {
             self.gives_back_and_holds(figures).await;
             if self.concurrent {
                 self.is_exact_at_once(figures).await;
+            }
+            if self.transacts {
+                self.charges_all_or_none(figures).await;
             }
         }
         println!("{}: conforms", self.name);
@@ -142,6 +147,19 @@ impl<S: Store + Clone + 'static> Place<S> {
         assert!(kept < full.as_secs() + 3 * 86_400, "in seconds, and not for ever");
     }
 
+    async fn charges_all_or_none(&self, figures: Figures) {
+        let items = [key(), key()];
+        let both =
+            [(&items[0], 1), (&items[1], 3)].map(|(item, cost)| costing(item, 1, figures, cost).atomically(true));
+        let mut left = Vec::new();
+        for _ in 0..3 {
+            let decision = self.limiter().take(&both).await.unwrap();
+            left.push((decision.is_allowed(), decision.limits.iter().map(|l| l.remaining).collect::<Vec<_>>()));
+        }
+        let expected = [(true, vec![6, 4]), (true, vec![5, 1]), (false, vec![5, 1])];
+        assert_eq!(left, expected, "{}, {figures}", self.name);
+    }
+
     async fn gives_back_and_holds(&self, figures: Figures) {
         let (item, other) = (key(), key());
         let both = [costing(&item, 1, figures, 1), costing(&other, 1, figures, 6)];
@@ -197,22 +215,22 @@ async fn start(program: &str, args: &[&str]) -> Option<(Server, String)> {
     panic!("{program} does not listen");
 }
 
-async fn table(name: &'static str, url: &str, concurrent: bool) -> Place<DynamoStore> {
+async fn table(name: &'static str, url: &str, concurrent: bool, transacts: bool) -> Place<DynamoStore> {
     let (connected, clock) = (connected(url).await, clock());
     let store = DynamoStore::with_trusted_clock(&connected, TABLE, Arc::new(clock.clone()), Arc::<Counters>::default());
-    Place { name, store, clock, concurrent }
+    Place { name, store, clock, concurrent, transacts }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_store_in_memory_conforms() {
     let clock = clock();
     let store = MemoryStore::new(clock.clone());
-    Place { name: "memory", store, clock, concurrent: true }.conforms().await;
+    Place { name: "memory", store, clock, concurrent: true, transacts: true }.conforms().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_endpoint_conforms() {
-    table("endpoint", &endpoint().await, true).await.conforms().await;
+    table("endpoint", &endpoint().await, true, true).await.conforms().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -221,12 +239,12 @@ async fn dynalite_conforms() {
     let Some((_server, url)) = start("dynalite", &args).await else { return };
     let made = create(&connected(&url).await, TABLE, CreateOptions::default()).await;
     assert!(matches!(made, Err(tollgate_dynamodb::Error::Incomplete { .. })), "it has no TTL: {made:?}");
-    table("dynalite", &url, true).await.conforms().await;
+    table("dynalite", &url, true, false).await.conforms().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn moto_conforms() {
     let Some((_server, url)) = start("moto_server", &["-H", "127.0.0.1", "-p", "PORT"]).await else { return };
     create(&connected(&url).await, TABLE, CreateOptions::default()).await.unwrap();
-    table("moto", &url, false).await.conforms().await;
+    table("moto", &url, false, true).await.conforms().await;
 }

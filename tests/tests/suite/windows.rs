@@ -235,3 +235,30 @@ async fn a_window_left_by_a_clock_that_was_ahead_does_not_lock_the_key() {
     assert_eq!((decision.is_allowed(), decision.limits[0].remaining), (true, 1));
     assert_eq!(client.counts().pulled_back, 1);
 }
+
+/// A tighter window for ten minutes must not give the month back afterwards.
+#[test]
+fn an_override_of_a_window_keeps_its_period() {
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(policy.path(), POLICY).unwrap();
+    let policy = policy.path().to_str().unwrap();
+    let dev = Dev::start(&["--clock", "manual", "--policy", policy]);
+    let endpoint = dev.stats()["dynamodb_endpoint"].as_str().unwrap().to_owned();
+    let ask = || dev.decide(&json!({ "limit": "fixed", "key": { "user": "over" } })).1;
+    assert_eq!(ask()["remaining"], 99);
+    let set = |rate: &str| {
+        let at = ["--endpoint-url", &endpoint, "--policy", policy];
+        let order = ["override", "user:over", "--limit", "fixed", "--rate", rate, "--for", "2h"];
+        crate::harness::run(&[&order[..], &at].concat())
+    };
+    let refused = set("5/h");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(crate::harness::stderr(&refused).contains("limit fixed counts 100/min, and an override has to count over"));
+    assert!(set("5/min").status.success());
+    let told = ask();
+    assert_eq!(
+        (&told["held"], &told["remaining"]),
+        (&json!("override"), &json!(3)),
+        "what was used goes along: {told}"
+    );
+}
