@@ -255,3 +255,32 @@ async fn a_denial_by_one_of_several_keys_names_its_limit_and_scope_and_the_other
     assert!(left.contains(&user) && left.iter().all(|(name, _)| name != "trial"), "{left:?}");
     assert_eq!(app.store.memory.counters().counts().shadow_denied, 5);
 }
+
+/// So many in a window are not half of them in half of it.
+#[tokio::test]
+async fn a_window_under_other_figures_is_told_by_its_own() {
+    use tollgate::http::{Answer, Decided, Exchange};
+    let policy = |revision: u64, rate: &str| {
+        let text = format!(
+            "version = 1\nrevision = {revision}\n[limits.l]\nkey = ['user']\nalgorithm = 'fixed-window'\nrate = '{rate}'\n\
+             [[routes]]\nmatch = 'GET /l'\ncharge = ['l']\n"
+        );
+        tollgate::Policy::parse(&text).expect("valid").policy
+    };
+    let (old, new) = (policy(1, "60/min"), policy(2, "4/2min"));
+    let limiter =
+        tollgate::Limiter::new(tollgate::testing::MemoryStore::new(tollgate::testing::ManualClock::default()));
+    let wanted = tollgate::Wanted { limit: "l", key: &[("user", "alice")], plan: None, cost: 4 };
+    let mut last = None;
+    for policy in [&new, &old] {
+        last = Some(limiter.take(&policy.charges(&[wanted]).expect("valid")).await.expect("a decision"));
+    }
+    let decided = Decided { decision: last.expect("two"), plan: None };
+    let headers = http::HeaderMap::new();
+    let route = old.route("GET", "/l").expect("a route").route;
+    let exchange = Exchange { policy: &old, route, headers: &headers };
+    let response: http::Response<String> = Answer::refused(&decided, &exchange).into_response();
+    let told =
+        ["ratelimit-policy", "ratelimit", "retry-after"].map(|name| response.headers()[name].to_str().expect("text"));
+    assert_eq!(told, ["\"l\";q=4;w=120", "\"l\";r=0;t=120", "120"]);
+}
