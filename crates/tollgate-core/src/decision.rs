@@ -226,8 +226,10 @@ impl Decision {
 
     /// The limits that keep an admitted call waiting.
     fn pacing(&self) -> impl Iterator<Item = &LimitDecision> {
+        // Of a cost of 0 it is told when the next call would go.
         let keeps_waiting = |l: &&LimitDecision| l.mode == Mode::Enforce && !l.starts_after.is_zero();
-        self.limits.iter().filter(|_| self.is_allowed()).filter(keeps_waiting)
+        let allowed = self.is_allowed();
+        self.limits.iter().filter(move |_| allowed).filter(keeps_waiting)
     }
 
     /// The longest wait among the limits that denied; `None` if allowed or if waiting does not help.

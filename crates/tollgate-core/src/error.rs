@@ -60,6 +60,11 @@ pub enum Error {
     /// A hold overrides more limits of one key than an item has room for.
     #[error("{0} limits of one key would have other figures; the most is 16: lift some with `tollgate allow`")]
     TooManyOverrides(usize),
+    /// An override counts over another period than the state that is stored.
+    #[error(
+        "limit {0:?} of this key is counted over another period, and an override has to keep that: two periods cannot share one count"
+    )]
+    OverridePeriod(String),
     /// A decision that charges nothing.
     #[error("a decision needs at least one limit to charge")]
     NoCharges,

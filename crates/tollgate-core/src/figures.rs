@@ -210,14 +210,6 @@ impl Figures {
         }
     }
 
-    /// The last instant of the window that `state` counts; `None` of a token bucket.
-    pub(crate) fn last_instant(&self, state: Ticks) -> Option<Timestamp> {
-        match self {
-            Self::TokenBucket(_) => None,
-            Self::Window(window) => Some(window.last_instant(state)),
-        }
-    }
-
     /// What of a charge may be given back of `found`, if the slot of a token bucket's starts at `start`.
     pub(crate) fn unused(&self, found: Ticks, start: Ticks, inc: Ticks, now: Timestamp) -> Ticks {
         match self {

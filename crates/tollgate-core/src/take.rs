@@ -86,8 +86,6 @@ struct View<'a> {
     pulled: bool,
     /// The stored bucket is under other terms or was pulled back: it must be rewritten, even if the answer is a denial.
     moved: bool,
-    /// The latest that the caller may take it to be.
-    latest: Option<Timestamp>,
 }
 
 impl Take {
@@ -273,7 +271,7 @@ impl Take {
         let fits = |v: &View<'_>| match v.verdict(moment.now) {
             None => true,
             Some(Verdict::Allowed { .. }) => {
-                let is_busy = |b: &Bucket| !b.is_idle(v.at(moment.now)) && b.pulled_back(moment.now).is_none();
+                let is_busy = |b: &Bucket| !b.is_idle(moment.now) && b.pulled_back(moment.now).is_none();
                 !v.moved && v.found.is_some_and(is_busy)
             }
             verdict => !v.denies(verdict),
@@ -339,25 +337,27 @@ impl<'a> View<'a> {
         let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.figures));
         let Some(bucket) = found else {
             let (terms, standing, reckoned_at) = (wanted, Standing::Same, moment.now);
-            let (tat, pulled, moved, latest) = (None, false, false, None);
-            return Self { charges, charge, found, held, terms, tat, reckoned_at, standing, pulled, moved, latest };
+            let (tat, pulled, moved) = (None, false, false);
+            return Self { charges, charge, found, held, terms, tat, reckoned_at, standing, pulled, moved };
         };
-        // A clock that does not agree ends no window: one that is ahead would empty the present one for everybody.
-        let latest = bucket.terms.figures.last_instant(bucket.tat).filter(|_| !agrees);
-        let now = latest.map_or(moment.now, |latest| moment.now.min(latest));
-        let pulled_back = bucket.pulled_back(now).filter(|_| moment.clock_agrees);
+        let pulled_back = bucket.pulled_back(moment.now).filter(|_| moment.clock_agrees);
         let (pulled, tat) = (pulled_back.is_some(), pulled_back.unwrap_or(bucket.tat));
-        let reckoned_at = if pulled || bucket.is_idle(now) {
-            now
+        let reckoned_at = if pulled || bucket.is_idle(moment.now) {
+            moment.now
         } else {
             // Never before the last such reckoning: see `BusyPeriod::since`.
-            now.max(bucket.busy_period.since)
+            moment.now.max(bucket.busy_period.since)
         };
         let standing = wanted.standing(&bucket.terms);
         // What would lose its window by the move goes on under the terms that were found until that is over.
+        let found_figures = &bucket.terms.figures;
+        let is_over = match found_figures.token_bucket() {
+            Some(_) => bucket.is_idle(moment.now),
+            None => !found_figures.continues(bucket.tat, moment.now),
+        };
         let waits = matches!(standing, Standing::OtherPlan | Standing::RevisionConflict)
-            && !wanted.figures.shares_state_with(&bucket.terms.figures)
-            && !bucket.is_idle(now);
+            && !wanted.figures.shares_state_with(found_figures)
+            && !is_over;
         let (terms, tat, moved) = match standing {
             Standing::Same | Standing::CallerIsOlder => (bucket.terms.clone(), tat, pulled),
             _ if waits => (bucket.terms.clone(), tat, pulled),
@@ -366,12 +366,7 @@ impl<'a> View<'a> {
                 (wanted, tat, true)
             }
         };
-        Self { charges, charge, found, held, terms, tat: Some(tat), reckoned_at, standing, pulled, moved, latest }
-    }
-
-    /// The instant that the caller may take `now` for.
-    fn at(&self, now: Timestamp) -> Timestamp {
-        self.latest.map_or(now, |latest| now.min(latest))
+        Self { charges, charge, found, held, terms, tat: Some(tat), reckoned_at, standing, pulled, moved }
     }
 
     fn is_banned(&self) -> bool {
@@ -384,7 +379,7 @@ impl<'a> View<'a> {
             Some(Held::Ban { until }) => Some(Verdict::Denied {
                 retry_after: Duration::from_nanos(until.as_nanos().saturating_sub(now.as_nanos()).max(1)),
             }),
-            _ => (self.charge.cost > 0).then(|| self.terms.figures.take(self.tat, self.at(now), self.charge.demand())),
+            _ => (self.charge.cost > 0).then(|| self.terms.figures.take(self.tat, now, self.charge.demand())),
         }
     }
 
@@ -397,7 +392,6 @@ impl<'a> View<'a> {
     /// The write that charges this limit, in the form that fits the state; `None` for a cost of 0.
     fn charge(&self, now: Timestamp, id: u64, exactly: bool) -> Option<LimitWrite> {
         let Verdict::Allowed { tat } = self.verdict(now)? else { return None };
-        let now = self.at(now);
         let (limit, terms, cost) = (self.charge.limit.clone(), self.terms.clone(), self.charge.cost);
         let is_idle = self.found.is_some_and(|seen| seen.is_idle(now));
         let starts_anew = self.moved || self.found.is_some_and(|seen| !terms.figures.continues(seen.tat, now));
@@ -446,7 +440,7 @@ impl<'a> View<'a> {
             Some(Verdict::Denied { retry_after }) => (Outcome::Denied, Some(retry_after)),
             Some(Verdict::NeverFits) => (Outcome::NeverFits, None),
         };
-        let (figures, tat, cost, now) = (&self.terms.figures, self.tat, self.charge.cost, self.at(now));
+        let (figures, tat, cost) = (&self.terms.figures, self.tat, self.charge.cost);
         let starts_after = match verdict {
             None => figures.starts_after(tat, now, cost),
             Some(Verdict::Allowed { tat }) => figures.starts_after(Some(tat), now, cost),

@@ -277,11 +277,6 @@ impl Window {
         Counts::unpack(state).start <= self.opening(latest.as_nanos())
     }
 
-    /// The last instant of the window that `state` counts.
-    pub(crate) fn last_instant(&self, state: Ticks) -> Timestamp {
-        Timestamp::from_nanos(self.closing(Counts::unpack(state).start).saturating_sub(1))
-    }
-
     /// The same counts in the window of `now`.
     pub(crate) fn pulled_back(&self, state: Ticks, now: Timestamp) -> Ticks {
         Counts { start: self.opening(now.as_nanos()), ..Counts::unpack(state) }.pack()

@@ -130,6 +130,13 @@ pub async fn order<S: Store>(store: &S, items: &[ItemKey], order: &Order) -> Res
         if overrides.clone().count() > Hold::MOST_OVERRIDES {
             return Err(tollgate_core::Error::TooManyOverrides(overrides.count()).into());
         }
+        if let Order::Override(limit, over) = order {
+            let stored = found.iter().filter_map(|item| item.buckets.get(limit));
+            let keeps_period = |bucket: &Bucket| bucket.terms.policy().figures.shares_state_with(&over.figures);
+            if !stored.clone().all(keeps_period) {
+                return Err(tollgate_core::Error::OverridePeriod(limit.to_string()).into());
+            }
+        }
         // The figures' debt must be remembered like any other.
         let needed = overrides.map(|figures| figures.figures.horizon_secs()).max().unwrap_or(0);
         let is_done = match &after {

@@ -104,7 +104,8 @@ impl<S: Store> Pacer<S> {
         Self { max_wait: Some(longest), ..self }
     }
 
-    /// Takes the next slot of `key`, dimensions and values, for a call of `cost`. One write, one round trip.
+    /// Takes the next slot of `key`, dimensions and values, for a call of `cost`. One write, one round trip. A cost of 0 takes
+    /// none, reads, and tells when the next would go.
     ///
     /// Where the store gives no answer and `on_store_failure` is `"open"`, the call may go at once, without a slot
     /// ([`Decision::unasked`] tells); a partner who must not see more than the rate wants `"closed"`.

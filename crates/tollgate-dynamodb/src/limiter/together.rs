@@ -89,7 +89,8 @@ impl<S: Store> Limiter<S> {
 
     /// Does what concerns one item alone, until it is to be charged or answered.
     async fn prepare(&self, item: &mut Together<'_>, patience: &Patience) -> Result<()> {
-        for _ in 0..Self::MOST_WRITES {
+        let mut backoff = Backoff::new(Self::FIRST_PAUSE);
+        for attempt in 0..Self::MOST_WRITES {
             let moment = || self.store.moment();
             match &item.step {
                 Step::Read => {
@@ -104,6 +105,9 @@ impl<S: Store> Limiter<S> {
                             item.seen = Some(Seen::now(left));
                         }
                         Met::Refused(found) => {
+                            if attempt > 1 {
+                                patience.make_way(&mut backoff).await?;
+                            }
                             item.step = item.take.refused(found.as_deref(), moment());
                             item.seen = found.map(Seen::now);
                         }
@@ -123,7 +127,7 @@ impl<S: Store> Limiter<S> {
         match transacted {
             Transacted::Applied => charging.for_each(|item| self.applied_together(item)),
             Transacted::Refused(found) => {
-                // It requires the very states that were seen: somebody has changed one.
+                // It requires the very states that were seen: somebody has changed one, be it before this process first looked.
                 patience.met_others();
                 for (item, found) in charging.zip(found) {
                     // An item whose own condition held keeps its write for the next try.
