@@ -129,7 +129,7 @@ impl LimitDecision {
     }
 
     /// How much this limit matters to the caller beside others, the greatest the most: whether it is in the way, how long it
-    /// has to be waited for (without end, if the cost never fits), how little is left.
+    /// has to be waited for (without end, if the cost never fits), how long a pacer keeps the call, how little is left.
     #[must_use]
     pub fn urgency(&self) -> impl Ord + use<> {
         let is_in_the_way = self.is_in_the_way();
@@ -137,7 +137,7 @@ impl LimitDecision {
             Outcome::NeverFits => Some(Duration::MAX),
             Outcome::Allowed | Outcome::Denied => self.retry_after,
         };
-        (is_in_the_way, wait.filter(|_| is_in_the_way), Reverse(self.remaining))
+        (is_in_the_way, wait, self.starts_after, Reverse(self.remaining))
     }
 }
 

@@ -201,8 +201,7 @@ fn wanted(policy: &Policy, requests: &[Request]) -> Result<Charging, String> {
 fn answer(limit: &str, keys: &[Key], decision: &Decision) -> Value {
     let allowed = decision.is_allowed();
     let decided = decision.limits.iter().filter(|l| l.limit.as_str() == limit && keys.contains(&l.key));
-    let worst =
-        decided.max_by_key(|l| (l.is_in_the_way(), l.retry_after, l.starts_after, std::cmp::Reverse(l.remaining)));
+    let worst = decided.max_by_key(|l| l.urgency());
     let unasked = || decision.unasked.iter().find(|u| u.charge.limit.as_str() == limit && keys.contains(&u.key));
     match (worst, unasked()) {
         (Some(limit), _) => json!(known(limit, allowed)),
