@@ -266,10 +266,8 @@ impl Figures {
                         None => tokens(),
                     })
             }
-            (Self::Window(new), Self::Window(old)) => {
-                let scale = |count: u64| u64::try_from(moved(i128::from(count))).unwrap_or(u64::MAX);
-                new.recounted(old, state, now, scale)
-                    .unwrap_or_else(|| self.with_used(moved(found.used(state, now)), now))
+            (Self::Window(window), Self::Window(_)) if self.shares_state_with(found) => {
+                window.recounted(state, now, |count| u64::try_from(moved(i128::from(count))).unwrap_or(u64::MAX))
             }
             _ => self.with_used(moved(found.used(state, now)), now),
         }

@@ -293,20 +293,10 @@ impl Window {
         Counts { count: used, ..self.counts(None, now) }.pack()
     }
 
-    /// The state that counts in these windows what `found` counts in the same ones, each count as `scale` has it; `None` if
-    /// the windows are others.
-    pub(crate) fn recounted(
-        &self,
-        found: &Self,
-        state: Ticks,
-        now: Timestamp,
-        scale: impl Fn(u64) -> u64,
-    ) -> Option<Ticks> {
-        let counts = found.counts(Some(state), now);
-        let (previous, count) = (scale(counts.previous), scale(counts.count));
-        let previous = if self.sliding { previous } else { 0 };
-        (self.span == found.span && self.sliding == found.sliding)
-            .then(|| Counts { start: counts.start, previous, count }.pack())
+    /// The state at `now` with each count, of windows of the same stretches, as `scale` has it.
+    pub(crate) fn recounted(&self, state: Ticks, now: Timestamp, scale: impl Fn(u64) -> u64) -> Ticks {
+        let counts = self.counts(Some(state), now);
+        Counts { previous: scale(counts.previous), count: scale(counts.count), ..counts }.pack()
     }
 }
 

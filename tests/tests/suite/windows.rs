@@ -3,6 +3,7 @@
 
 use crate::dev::Dev;
 use crate::harness::{Client, SECOND, charge, key};
+use crate::holds::policy;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tollgate::testing::ManualClock;
@@ -67,8 +68,7 @@ impl Asked<'_> {
 
 #[test]
 fn at_the_boundary_of_two_minutes_through_the_server() {
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(policy.path(), POLICY).unwrap();
+    let policy = policy(POLICY);
     let dev = Dev::start(&["--clock", "manual", "--policy", policy.path().to_str().unwrap()]);
     let mut start = at_a_minute().now().as_millis();
     // A hundred calls in the last second of a minute, and a hundred in the first of the next.
@@ -118,8 +118,7 @@ fn the_picture_in_the_readme_is_what_is_decided() {
 
 #[test]
 fn a_quota_is_told_with_the_end_of_its_month() {
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(policy.path(), POLICY).unwrap();
+    let policy = policy(POLICY);
     let dev = Dev::start(&["--clock", "manual", "--policy", policy.path().to_str().unwrap()]);
     // 2099-02-28T21:59:00Z is a minute before March in Bucharest.
     let set = |ms: u64| assert_eq!(dev.ask("POST", "/dev/clock", &json!({ "set_ms": ms }).to_string()).0, 200);
@@ -239,8 +238,7 @@ async fn a_window_left_by_a_clock_that_was_ahead_does_not_lock_the_key() {
 /// A tighter window for ten minutes must not give the month back afterwards.
 #[test]
 fn an_override_of_a_window_keeps_its_period() {
-    let policy = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(policy.path(), POLICY).unwrap();
+    let policy = policy(POLICY);
     let policy = policy.path().to_str().unwrap();
     let dev = Dev::start(&["--clock", "manual", "--policy", policy]);
     let endpoint = dev.stats()["dynamodb_endpoint"].as_str().unwrap().to_owned();
