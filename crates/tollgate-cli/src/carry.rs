@@ -108,9 +108,10 @@ async fn carry(
         if held.is_some_and(|held| !pks.iter().any(|pk| held.contains(pk))) {
             continue;
         }
-        let done: Vec<_> = carried.holds.iter().flat_map(|place| place.pks.clone()).collect();
-        let ordered = admin::order(store, &place, &Order::Keep).await;
-        let ordered = ordered.map_err(|e| key::after(&done, &pks.join(", "), e))?;
+        let ordered = admin::order(store, &place, &Order::Keep).await.map_err(|e| {
+            let done: Vec<_> = carried.holds.iter().flat_map(|place| place.pks.clone()).collect();
+            key::after(&done, &pks.join(", "), e)
+        })?;
         if let Some(hold) = Told::of(ordered.after.as_ref(), store.moment().now) {
             carried.holds.push(Place { pks, hold });
         }

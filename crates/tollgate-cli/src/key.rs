@@ -126,14 +126,16 @@ impl Subject {
 
     /// How a limit counts, as far as a policy at hand says.
     pub(crate) fn algorithm(&self, limit: &LimitName) -> Algorithm {
-        let known = self.counting().and_then(|policy| policy.limit(limit.as_str()).ok());
-        known.map(Limit::algorithm).unwrap_or_default()
+        self.known(limit).map(Limit::algorithm).unwrap_or_default()
     }
 
     /// The figures of a limit, as far as a policy at hand says.
     pub(crate) fn figures(&self, limit: &LimitName) -> Option<Figures> {
-        let known = self.counting().and_then(|policy| policy.limit(limit.as_str()).ok());
-        known.map(|limit| limit.figures(None).core())
+        self.known(limit).map(|limit| limit.figures(None).core())
+    }
+
+    fn known(&self, limit: &LimitName) -> Option<&Limit> {
+        self.counting().and_then(|policy| policy.limit(limit.as_str()).ok())
     }
 
     /// The limit that is named, if one is, and the places that are to be worked on.
