@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use tollgate_core::take::{Moment, Take};
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Bucket, Charge, Charges, Held, Item, ItemKey, LimitName, Mode, OnChange, Terms};
+use tollgate_core::{Bucket, Charge, Charges, Held, Item, ItemKey, LimitName, Terms};
 use tollgate_dynamodb::admin::{self, Inspection};
 use tollgate_dynamodb::{attributes, partition_key};
 use tollgate_policy::rate_text;
@@ -112,9 +112,8 @@ fn told(key: &ItemKey, item: &Item, name: &LimitName, moment: Moment) -> Result<
     let stored = item.buckets.get(name);
     let set = || item.hold.as_ref().and_then(|hold| hold.overrides.get(name)).map(|o| Terms::new(1, o.figures));
     let terms = stored.map(|bucket| bucket.terms.policy()).or_else(set).ok_or(tollgate_core::Error::NoCharges)?;
-    let (limit, on_change, mode) = (name.clone(), OnChange::default(), Mode::Enforce);
-    let charge = Charge { limit, terms, on_change, cost: 0, max_wait: None, mode };
-    let decided = Take::tell(&Charges::new(key.clone(), vec![charge])?, item, moment);
+    let observe = Charge::new(name.clone(), terms, 0);
+    let decided = Take::tell(&Charges::new(key.clone(), vec![observe])?, item, moment);
     let decided = decided.first().ok_or(tollgate_core::Error::NoCharges)?;
     Ok(Limit {
         remaining: decided.remaining,

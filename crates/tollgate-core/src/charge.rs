@@ -89,6 +89,13 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// `cost` tokens of a limit that denies, for a caller who would wait as long as there is a queue.
+    #[must_use]
+    pub fn new(limit: LimitName, terms: Terms, cost: u64) -> Self {
+        let (on_change, max_wait, mode) = (OnChange::default(), None, Mode::default());
+        Self { limit, terms, on_change, cost, max_wait, mode }
+    }
+
     /// What is wanted of the limit.
     #[must_use]
     pub fn demand(&self) -> Demand {

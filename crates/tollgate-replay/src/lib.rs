@@ -20,7 +20,7 @@
 //! callers that behave as those in the log did, retries not added and not taken away.
 //!
 //! ```
-//! use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
+//! use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Terms, TokenBucket};
 //! use tollgate_replay::{Matched, Options, Resolved, Rules, replay};
 //!
 //! /// One request a minute per client address.
@@ -43,7 +43,7 @@
 //!
 //! let terms = Terms::new(1, TokenBucket::new(1, 60_000_000_000, 1)?);
 //! let limit = LimitName::new("per-ip")?;
-//! let rules = PerAddress(Charge { limit, terms, on_change: OnChange::default(), cost: 1, max_wait: None, mode: Mode::default() });
+//! let rules = PerAddress(Charge::new(limit, terms, 1));
 //!
 //! let log = r#"192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 12
 //! 192.0.2.1 - - [17/May/2015:10:05:04 +0000] "GET /a HTTP/1.1" 200 12"#;

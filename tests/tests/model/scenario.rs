@@ -6,9 +6,7 @@
 use crate::mutant::Mutant;
 use crate::properties::Fault;
 use crate::table::EPOCH;
-use tollgate_core::{
-    Charge, Charges, Item, ItemKey, Key, LimitName, Mode, OnChange, Span, Terms, Timestamp, TokenBucket, Window,
-};
+use tollgate_core::{Charge, Charges, Item, ItemKey, Key, LimitName, Span, Terms, Timestamp, TokenBucket, Window};
 
 /// A second, in nanoseconds.
 pub(crate) const SECOND: i64 = 1_000_000_000;
@@ -252,8 +250,7 @@ pub(crate) fn limit(name: &str) -> LimitName {
 
 /// A charge on the limit `name`.
 pub(crate) fn charge(name: &str, terms: &Terms, cost: u64) -> Charge {
-    let (on_change, mode) = (OnChange::Proportional, Mode::Enforce);
-    Charge { limit: limit(name), terms: terms.clone(), on_change, cost, max_wait: None, mode }
+    Charge::new(limit(name), terms.clone(), cost)
 }
 
 /// Charges on the one key of the model.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate::testing::ManualClock;
 use tollgate::{Connection, Counters, Decision, DynamoStore, Limiter, SystemClock, Timestamp};
 use tollgate_cli::embedded::Embedded;
-use tollgate_core::{Charge, Charges, Clock, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, Clock, ItemKey, Key, LimitName, Terms, TokenBucket};
 use tollgate_dynamodb::connect::Connected;
 use tollgate_dynamodb::meter::Counts;
 use tollgate_dynamodb::table::{CreateOptions, create, exists};
@@ -126,8 +126,7 @@ pub fn bucket(n: u64, period_ns: u64, burst: u64) -> TokenBucket {
 }
 
 pub fn charge(limit: &str, terms: Terms, cost: u64) -> Charge {
-    let (limit, on_change, mode) = (LimitName::new(limit).unwrap(), OnChange::default(), Mode::Enforce);
-    Charge { limit, terms, on_change, cost, max_wait: None, mode }
+    Charge::new(LimitName::new(limit).unwrap(), terms, cost)
 }
 
 /// A charge of one token on one limit.

@@ -16,7 +16,7 @@ use crate::output;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
-use tollgate_core::{Charge, Charges, Figures, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, Figures, ItemKey, Key, LimitName, Terms, TokenBucket};
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
@@ -70,11 +70,7 @@ fn charges(limits: &[(&str, u64, u64)]) -> Result<Vec<Charges>> {
 /// The charges of one decision: one of each of `limits` of a new key.
 fn charging(limits: Vec<(LimitName, Figures)>) -> Result<Vec<Charges>> {
     let key = Key::new([("bench", format!("{:016x}", fastrand::u64(..)))])?;
-    let charge = |(limit, figures)| {
-        let terms = Terms::new(1, figures);
-        let (on_change, mode) = (OnChange::default(), Mode::Enforce);
-        Charge { limit, terms, on_change, cost: 1, max_wait: None, mode }
-    };
+    let charge = |(limit, figures)| Charge::new(limit, Terms::new(1, figures), 1);
     Ok(vec![Charges::new(ItemKey::shared(key), limits.into_iter().map(charge).collect())?])
 }
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::{Barrier, mpsc};
 use tollgate::testing::ManualClock;
 use tollgate::{Clock, Counters, DynamoStore, Limiter, SystemClock, Timestamp};
-use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Terms, TokenBucket};
 
 /// Long enough that no client gives up on a slow machine: a race counts answers.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -112,8 +112,7 @@ async fn race(args: &RaceArgs) -> Result<Report> {
 fn charges(keys: &[String], capacity: u64, plenty: u64) -> Result<Vec<Charges>> {
     let of = |(i, key): (usize, &String)| {
         let bucket = TokenBucket::new(1, 86_400_000_000_000, if i == 0 { capacity } else { plenty })?;
-        let (limit, on_change, mode) = (LimitName::new("race")?, OnChange::default(), Mode::Enforce);
-        let charge = Charge { limit, terms: Terms::new(1, bucket), on_change, cost: 1, max_wait: None, mode };
+        let charge = Charge::new(LimitName::new("race")?, Terms::new(1, bucket), 1);
         Ok(Charges::new(ItemKey::shared(Key::new([("race", key)])?), vec![charge])?)
     };
     keys.iter().enumerate().map(of).collect()

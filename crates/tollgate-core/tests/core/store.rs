@@ -6,8 +6,8 @@ use std::time::Duration;
 use tollgate_core::take::{Moment, Notice};
 use tollgate_core::write::Assign;
 use tollgate_core::{
-    Bucket, Charge, Charges, Decision, Expect, Hold, Item, ItemKey, Key, LimitName, Mode, OnChange, Step, Take, Terms,
-    Timestamp, TokenBucket, Write,
+    Bucket, Charge, Charges, Decision, Expect, Hold, Item, ItemKey, Key, LimitName, Mode, Step, Take, Terms, Timestamp,
+    TokenBucket, Write,
 };
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -31,7 +31,7 @@ pub(crate) fn plan(revision: u64, plan: &str, bucket: TokenBucket) -> Terms {
 
 pub(crate) fn charge(limit: &str, terms: &Terms, cost: u64) -> Charge {
     let limit = LimitName::new(limit).unwrap();
-    Charge { limit, terms: terms.clone(), on_change: OnChange::Proportional, cost, max_wait: None, mode: Mode::Enforce }
+    Charge::new(limit, terms.clone(), cost)
 }
 
 pub(crate) fn on_key(list: Vec<Charge>) -> Charges {

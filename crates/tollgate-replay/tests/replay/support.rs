@@ -1,6 +1,6 @@
 //! Rules and log lines for tests.
 
-use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Mode, OnChange, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Terms, TokenBucket};
 use tollgate_replay::{Matched, Options, Report, Resolved, Rules, replay};
 
 /// A limit counted by one dimension.
@@ -49,14 +49,7 @@ impl Rules for TestRules {
                 Some(value) => {
                     let key = Key::new([(dimension, value)]).unwrap();
                     let terms = Terms::new(1, bucket);
-                    let charge = Charge {
-                        limit: name,
-                        terms,
-                        on_change: OnChange::default(),
-                        cost: *cost,
-                        max_wait: None,
-                        mode: Mode::default(),
-                    };
+                    let charge = Charge::new(name, terms, *cost);
                     resolved.charged(Charges::new(ItemKey::shared(key), vec![charge]).unwrap())
                 }
                 None => resolved.missing(name),
