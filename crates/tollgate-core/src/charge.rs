@@ -1,9 +1,12 @@
 //! What a call wants: a cost on each of the limits that share one item, decided together or not at all.
 
+use crate::entry::Entry;
 use crate::error::{Error, Result};
+use crate::figures::Figures;
 use crate::key::{ItemKey, Key};
 use crate::pacer::Demand;
 use crate::terms::{OnChange, Terms};
+use crate::time::Timestamp;
 use crate::token_bucket::TokenBucket;
 use std::borrow::Borrow;
 use std::fmt;
@@ -86,6 +89,9 @@ pub struct Charge {
     pub max_wait: Option<Duration>,
     /// Whether the limit denies.
     pub mode: Mode,
+    /// How long the charge can be settled for, by whoever knows the true cost later; `None`: it is final, but for giving it back
+    /// at once.
+    pub settled_within: Option<Duration>,
 }
 
 impl Charge {
@@ -93,13 +99,23 @@ impl Charge {
     #[must_use]
     pub fn new(limit: LimitName, terms: Terms, cost: u64) -> Self {
         let (on_change, max_wait, mode) = (OnChange::default(), None, Mode::default());
-        Self { limit, terms, on_change, cost, max_wait, mode }
+        Self { limit, terms, on_change, cost, max_wait, mode, settled_within: None }
     }
 
     /// What is wanted of the limit.
     #[must_use]
     pub fn demand(&self) -> Demand {
-        Demand { cost: self.cost, max_wait: self.max_wait }
+        Demand { max_wait: self.max_wait, ..self.cost.into() }
+    }
+
+    /// What the charge is remembered by, made at `now` under `figures`: a log enters it, and a reservation says until when it is
+    /// one. `id` is random.
+    #[must_use]
+    pub fn entry(&self, figures: &Figures, now: Timestamp, id: u64) -> Option<Entry> {
+        match figures.log() {
+            Some(_) => Some(Entry::new(now, id, self.cost)),
+            None => self.settled_within.map(|within| Entry::reservation(now + within, id)),
+        }
     }
 }
 

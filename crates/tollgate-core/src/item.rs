@@ -4,9 +4,11 @@
 //! has not deleted yet and one that it has read the same.
 
 use crate::charge::LimitName;
+use crate::entry::Entries;
 use crate::error::{Error, Result};
-use crate::figures::Figures;
+use crate::figures::{Figures, State};
 use crate::hold::Hold;
+use crate::log::Log;
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use crate::token_bucket::{Ticks, TokenBucket};
@@ -48,10 +50,11 @@ impl FromStr for BusyPeriod {
     }
 }
 
-/// The stored state of one limit. In the table its attributes are `<limit>.tat`, `.f`, `.b` and `.g`.
+/// The stored state of one limit. In the table its attributes are `<limit>.tat`, `.f`, `.b`, `.g` and `.e`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Bucket {
-    /// `tat`: the theoretical arrival time of a token bucket, in ticks of its rate; the counts of a window, packed.
+    /// `tat`: the theoretical arrival time of a token bucket, in ticks of its rate; the counts of a window, packed; what the
+    /// entries of a log cost.
     pub tat: Ticks,
     /// `f`: the terms that `tat` is counted under.
     pub terms: Terms,
@@ -61,31 +64,48 @@ pub struct Bucket {
     /// `tat` alone; so `g` tells whether anything was charged since it was seen, and `g - tat` what was refunded. It starts
     /// below `tat` by the debt beyond a whole bucket that a change of terms carried in.
     pub gross: Ticks,
+    /// `e`: the entries of a log; of other limits, reservations. Within a busy period `tat` and `g` tell every change of a log's,
+    /// since a charge raises `g`, and taking an entry out lowers `tat`.
+    pub entries: Entries,
 }
 
 impl Bucket {
-    /// A bucket that starts a new busy period with the theoretical arrival time `tat`.
+    /// A bucket that starts a new busy period with `state`.
     #[must_use]
-    pub fn starting(terms: Terms, tat: Ticks, busy_period: BusyPeriod) -> Self {
+    pub fn starting(terms: Terms, state: impl Into<State>, busy_period: BusyPeriod) -> Self {
+        let State { tat, entries } = state.into();
         let gross = match terms.figures {
             Figures::TokenBucket(bucket) => tat.min(bucket.at(busy_period.since) + bucket.window()),
-            Figures::Window(_) => tat,
+            Figures::Window(_) | Figures::Log(_) => tat,
         };
-        Self { tat, terms, busy_period, gross }
+        Self { tat, terms, busy_period, gross, entries }
+    }
+
+    /// What figures read of it.
+    #[must_use]
+    pub fn state(&self) -> State {
+        State { tat: self.tat, entries: self.entries.clone() }
     }
 
     /// Where the state is pulled back to if it lies further in the future than callers with agreeing clocks can have left it:
     /// a clock was wrong. `None` if it does not.
     #[must_use]
-    pub fn pulled_back(&self, now: Timestamp) -> Option<Ticks> {
+    pub fn pulled_back(&self, now: Timestamp) -> Option<State> {
+        let with_tat = |tat| State { tat, entries: self.entries.clone() };
         match self.terms.figures {
             Figures::TokenBucket(bucket) => {
                 let emptied = bucket.at(now) + bucket.window();
                 let carried_in = (self.tat - self.gross).max(Ticks(0));
-                let furthest = emptied + carried_in + bucket.span(TokenBucket::CLOCK_TOLERANCE_NS);
-                (self.tat > furthest).then_some(emptied)
+                let tolerance = bucket.span(TokenBucket::CLOCK_TOLERANCE_NS);
+                let furthest = bucket.at(now) + bucket.furthest() + carried_in + tolerance;
+                (self.tat > furthest).then(|| with_tat(emptied))
             }
-            Figures::Window(window) => (!window.is_plausible(self.tat, now)).then(|| window.pulled_back(self.tat, now)),
+            Figures::Window(window) => {
+                (!window.is_plausible(self.tat, now)).then(|| with_tat(window.pulled_back(self.tat, now)))
+            }
+            Figures::Log(_) => {
+                Log::pulled_back(&self.entries, now).map(|entries| State { entries, ..State::from(self.tat) })
+            }
         }
     }
 
@@ -98,13 +118,13 @@ impl Bucket {
     /// Whether nothing is missing.
     #[must_use]
     pub fn is_full(&self, now: Timestamp) -> bool {
-        self.terms.figures.reset_after(Some(self.tat), now).is_zero()
+        self.terms.figures.reset_after(self, now).is_zero()
     }
 
     /// Whether forgetting the state changes no decision.
     #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
-        self.tat < self.terms.figures.idle_below(now)
+        self.terms.figures.is_idle(self, now)
     }
 }
 

@@ -7,6 +7,8 @@
 //! | [`token_bucket`] | the token bucket's arithmetic: one integer, exact ticks, no rounding |
 //! | [`pacer`] | the token bucket as a leaky bucket: callers are told when to go |
 //! | [`window`] | counting by windows: fixed ones, calendar quotas, the sliding counter; one integer, too |
+//! | [`log`] | the sliding-window log: every charge with its instant |
+//! | [`entry`] | single charges that are remembered one by one |
 //! | [`calendar`] | when the days and months of a time zone begin |
 //! | [`figures`] | a limit's figures, whichever algorithm it counts by, and what the protocol asks of it |
 //! | [`terms`] | which figures a bucket is kept under, and how its debt moves to other figures |
@@ -16,7 +18,7 @@
 //! | [`hold`] | what an operator has set for a key: a ban, other figures |
 //! | [`write`](mod@write) | the conditional writes, as data: what they require and what they leave behind |
 //! | [`take`] | the protocol: which write comes next, and when the answer is known |
-//! | [`refund`] | giving a charge back: how much of it may be, and by which write |
+//! | [`settle`] | settling a charge when the true cost is known: giving back, charging more, and by which write |
 //! | [`decision`] | the answer; a denial is a value, never an error |
 //! | [`time`] | timestamps, the [`Clock`] that callers inject, a manual one for tests |
 //!
@@ -26,13 +28,15 @@
 pub mod calendar;
 pub mod charge;
 pub mod decision;
+pub mod entry;
 mod error;
 pub mod figures;
 pub mod hold;
 pub mod item;
 pub mod key;
+pub mod log;
 pub mod pacer;
-pub mod refund;
+pub mod settle;
 pub mod take;
 pub mod terms;
 pub mod time;
@@ -44,16 +48,18 @@ pub mod write;
 pub use calendar::{Period, Zone};
 pub use charge::{Charge, Charges, LimitName, Mode, StoreFailure};
 pub use decision::{Decision, Held, LimitDecision, Outcome, Source, Unasked};
+pub use entry::{Entries, Entry};
 pub use error::{Error, Result};
-pub use figures::Figures;
+pub use figures::{Figures, State};
 pub use hold::{Hold, Override};
 pub use item::{Bucket, BusyPeriod, Item};
 pub use key::{ItemKey, Key};
+pub use log::Log;
 pub use pacer::Demand;
-pub use refund::{Charged, Refund};
+pub use settle::{Actual, Charged, Settlement};
 pub use take::{Step, Take};
 pub use terms::{OnChange, Terms};
 pub use time::{Clock, ManualClock, Timestamp};
 pub use token_bucket::{Ticks, TokenBucket, Verdict};
 pub use window::{Span, Window};
-pub use write::{Check, Expect, LimitWrite, Write};
+pub use write::{Check, Entering, Expect, LimitWrite, Write};

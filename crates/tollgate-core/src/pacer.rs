@@ -29,11 +29,21 @@ pub struct Demand {
     pub cost: u64,
     /// The longest that the call would wait for its start, if it is paced; `None` is as long as the queue.
     pub max_wait: Option<Duration>,
+    /// Whether the limit's debt counts as room: for a call that has been made, and cost more than was thought.
+    pub into_debt: bool,
 }
 
 impl From<u64> for Demand {
     fn from(cost: u64) -> Self {
-        Self { cost, max_wait: None }
+        Self { cost, max_wait: None, into_debt: false }
+    }
+}
+
+impl Demand {
+    /// `cost` tokens of a call that has been made.
+    #[must_use]
+    pub fn into_debt(cost: u64) -> Self {
+        Self { into_debt: true, ..cost.into() }
     }
 }
 
@@ -60,7 +70,7 @@ impl TokenBucket {
 
     /// How far ahead of now the slot of a call may start. Negative for a cost above the burst.
     pub(crate) fn reach(&self, demand: Demand) -> Ticks {
-        let room = self.window() - self.inc(demand.cost);
+        let room = self.room_at_most(demand) - self.inc(demand.cost);
         match (self.delay, demand.max_wait) {
             (Some(delay), Some(longest)) => {
                 let ns = i128::try_from(longest.as_nanos()).unwrap_or(i128::MAX);

@@ -8,11 +8,13 @@
 
 use crate::charge::{Charge, Charges, LimitName, Mode};
 use crate::decision::{Decision, Held, LimitDecision, Outcome, Source};
+use crate::entry::{Entries, Entry};
+use crate::figures::{Form, State};
 use crate::item::{Bucket, BusyPeriod, Item};
-use crate::refund::Charged;
+use crate::settle::Charged;
 use crate::terms::{Standing, Terms};
 use crate::time::Timestamp;
-use crate::token_bucket::{Ticks, TokenBucket, Verdict};
+use crate::token_bucket::{TokenBucket, Verdict};
 use crate::write::{LimitWrite, Write};
 use std::time::Duration;
 
@@ -78,8 +80,8 @@ struct View<'a> {
     /// What an operator has set for this limit.
     held: Option<Held>,
     terms: Terms,
-    tat: Option<Ticks>,
-    /// The instant that `tat` was reckoned at, if it was moved.
+    state: Option<State>,
+    /// The instant that `state` was reckoned at, if it was moved.
     reckoned_at: Timestamp,
     standing: Standing,
     /// The stored bucket lay further in the future than agreeing clocks can leave it.
@@ -195,8 +197,7 @@ impl Take {
         let views = views(&self.charges, Some(item), Moment { now: self.now, clock_agrees: false }, self.agrees);
         let left_out = |v: &View<'_>| self.left_out.iter().find(|(limit, _)| *limit == v.charge.limit);
         let is_charged = |v: &View<'_>| v.charge.cost > 0 && left_out(v).is_none();
-        let charged =
-            |v: &View<'_>| v.found.map(|after| Charged::new(v.charge.limit.clone(), v.charge.cost, after, self.now));
+        let charged = |v: &View<'_>| v.found.map(|after| v.charged(after, self.now, self.id));
         let charged = views.iter().filter(|v| is_charged(v)).filter_map(charged).collect();
         let told = |v: &View<'_>| {
             // A limit that was left out is told by the item that the write found, which is this one. If it has room there
@@ -291,14 +292,13 @@ impl Take {
         let leaves_out = views.iter().filter(costs).any(|v| !only_reports(v));
         let (mut writes, mut left_out) = (Vec::new(), Vec::new());
         for v in views.iter().filter(costs) {
-            let (limit, terms) = (v.charge.limit.clone(), v.terms.clone());
             match v.verdict(moment.now) {
                 Some(seen @ (Verdict::Denied { .. } | Verdict::NeverFits)) if leaves_out && only_reports(v) => {
-                    left_out.push((limit, seen));
+                    left_out.push((v.charge.limit.clone(), seen));
                 }
                 // A bucket that is not there would be charged beyond its burst.
                 Some(Verdict::NeverFits) => return Step::Read,
-                _ => match LimitWrite::new_or_busy(limit, terms, v.tat, v.charge.demand(), moment.now, self.id) {
+                _ => match v.add(moment.now, self.id) {
                     Some(write) => writes.push(write),
                     None => return Step::Read,
                 },
@@ -337,11 +337,11 @@ impl<'a> View<'a> {
         let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.figures));
         let Some(bucket) = found else {
             let (terms, standing, reckoned_at) = (wanted, Standing::Same, moment.now);
-            let (tat, pulled, moved) = (None, false, false);
-            return Self { charges, charge, found, held, terms, tat, reckoned_at, standing, pulled, moved };
+            let (state, pulled, moved) = (None, false, false);
+            return Self { charges, charge, found, held, terms, state, reckoned_at, standing, pulled, moved };
         };
         let pulled_back = bucket.pulled_back(moment.now).filter(|_| moment.clock_agrees);
-        let (pulled, tat) = (pulled_back.is_some(), pulled_back.unwrap_or(bucket.tat));
+        let (pulled, state) = (pulled_back.is_some(), pulled_back.unwrap_or_else(|| bucket.state()));
         let reckoned_at = if pulled || bucket.is_idle(moment.now) {
             moment.now
         } else {
@@ -351,22 +351,18 @@ impl<'a> View<'a> {
         let standing = wanted.standing(&bucket.terms);
         // What would lose its window by the move goes on under the terms that were found until that is over.
         let found_figures = &bucket.terms.figures;
-        let is_over = match found_figures.token_bucket() {
-            Some(_) => bucket.is_idle(moment.now),
-            None => !found_figures.continues(bucket.tat, moment.now),
-        };
         let waits = matches!(standing, Standing::OtherPlan | Standing::RevisionConflict)
             && !wanted.figures.shares_state_with(found_figures)
-            && !is_over;
-        let (terms, tat, moved) = match standing {
-            Standing::Same | Standing::CallerIsOlder => (bucket.terms.clone(), tat, pulled),
-            _ if waits => (bucket.terms.clone(), tat, pulled),
+            && !found_figures.is_over(bucket, moment.now);
+        let (terms, state, moved) = match standing {
+            Standing::Same | Standing::CallerIsOlder => (bucket.terms.clone(), state, pulled),
+            _ if waits => (bucket.terms.clone(), state, pulled),
             Standing::CallerIsNewer | Standing::OtherPlan | Standing::RevisionConflict | Standing::Override => {
-                let tat = wanted.carry(&bucket.terms, tat, reckoned_at, charge.on_change);
-                (wanted, tat, true)
+                let state = wanted.carry(&bucket.terms, state, reckoned_at, charge.on_change);
+                (wanted, state, true)
             }
         };
-        Self { charges, charge, found, held, terms, tat: Some(tat), reckoned_at, standing, pulled, moved }
+        Self { charges, charge, found, held, terms, state: Some(state), reckoned_at, standing, pulled, moved }
     }
 
     fn is_banned(&self) -> bool {
@@ -379,7 +375,9 @@ impl<'a> View<'a> {
             Some(Held::Ban { until }) => Some(Verdict::Denied {
                 retry_after: Duration::from_nanos(until.as_nanos().saturating_sub(now.as_nanos()).max(1)),
             }),
-            _ => (self.charge.cost > 0).then(|| self.terms.figures.take(self.tat, now, self.charge.demand())),
+            _ => {
+                (self.charge.cost > 0).then(|| self.terms.figures.take(self.state.as_ref(), now, self.charge.demand()))
+            }
         }
     }
 
@@ -393,19 +391,50 @@ impl<'a> View<'a> {
     fn charge(&self, now: Timestamp, id: u64, exactly: bool) -> Option<LimitWrite> {
         let Verdict::Allowed { tat } = self.verdict(now)? else { return None };
         let (limit, terms, cost) = (self.charge.limit.clone(), self.terms.clone(), self.charge.cost);
-        let is_idle = self.found.is_some_and(|seen| seen.is_idle(now));
-        let starts_anew = self.moved || self.found.is_some_and(|seen| !terms.figures.continues(seen.tat, now));
-        match self.found {
-            Some(seen) if exactly && !starts_anew && !is_idle => {
-                let gross = seen.gross + (tat - seen.tat);
-                Some(LimitWrite::exact(limit, Some(seen), Bucket { tat, gross, ..seen.clone() }))
+        let form = self.found.filter(|_| !self.moved).map(|seen| terms.figures.form(seen, now, cost));
+        let (entry, makes_room) = self.entry(now, id);
+        let exactly = exactly || makes_room;
+        let after = || terms.figures.charged(self.state.as_ref(), now, tat, entry);
+        match (self.found, form) {
+            (Some(seen), Some(Form::Add)) if exactly => {
+                let (gross, State { entries, .. }) = (seen.gross + (tat - seen.tat), after());
+                Some(LimitWrite::exact(limit, Some(seen), Bucket { tat, gross, entries, ..seen.clone() }))
             }
-            found if exactly || self.moved || (starts_anew && !is_idle) => {
-                Some(LimitWrite::exact(limit, found, self.starting(tat, id)))
+            (found, form) if exactly || self.moved || form == Some(Form::Anew) => {
+                Some(LimitWrite::exact(limit, found, self.starting(after(), id)))
             }
-            Some(_) if is_idle => Some(LimitWrite::new_or_idle(limit, terms, cost, now, id)),
-            _ => LimitWrite::new_or_busy(limit, terms, self.tat, self.charge.demand(), now, id),
+            (_, Some(Form::Restart)) => Some(LimitWrite::new_or_idle(limit, terms, cost, now, id).entering(entry)),
+            _ => self.add(now, id),
         }
+    }
+
+    /// The write that adds to this limit what it is charged, to whatever is there, below the ceiling; `None` if there is no state
+    /// that it could be added to.
+    fn add(&self, now: Timestamp, id: u64) -> Option<LimitWrite> {
+        let seen = self.state.as_ref().map(|state| state.tat);
+        let (limit, terms, demand) = (self.charge.limit.clone(), self.terms.clone(), self.charge.demand());
+        let write = LimitWrite::new_or_busy(limit, terms, seen, demand, now, id)?;
+        Some(write.entering(self.entry(now, id).0))
+    }
+
+    /// What the charge is remembered by, and whether others have to make room for it. Where nobody can, a reservation is none: the
+    /// charge is as it was estimated.
+    fn entry(&self, now: Timestamp, id: u64) -> (Option<Entry>, bool) {
+        let entry = self.charge.entry(&self.terms.figures, now, id);
+        let held = self.state.as_ref().map(|state| &state.entries);
+        match (entry, held) {
+            (Some(entry), Some(held)) if entry.is_reservation() && held.len() >= Entries::MOST => {
+                let is_crowded = held.only(|entry| entry.at > now).len() >= Entries::MOST;
+                (Some(entry).filter(|_| !is_crowded), !is_crowded)
+            }
+            (entry, _) => (entry, false),
+        }
+    }
+
+    /// What the charge was that left the limit as `after`.
+    fn charged(&self, after: &Bucket, now: Timestamp, id: u64) -> Charged {
+        let entry = self.charge.entry(&after.terms.figures, now, id).filter(|entry| after.entries.contains(entry));
+        Charged::new(self.charge.limit.clone(), self.charge.cost, after, now).entered(entry)
     }
 
     /// The write that moves this limit without charging it; `None` if it is where it belongs.
@@ -413,19 +442,19 @@ impl<'a> View<'a> {
     /// A denial must leave the bucket under the new terms, or its debt would go on shrinking at the old rate and a key
     /// that moved from 10/h to 1000/s would stay locked for the hour. A ban denies whatever the bucket.
     fn settle(&self, id: u64) -> Option<LimitWrite> {
-        let (seen, tat) = (self.found?, self.tat?);
-        let exact = || LimitWrite::exact(self.charge.limit.clone(), Some(seen), self.starting(tat, id));
+        let (seen, state) = (self.found?, self.state.clone()?);
+        let exact = || LimitWrite::exact(self.charge.limit.clone(), Some(seen), self.starting(state, id));
         (self.moved && self.charge.cost > 0 && !self.is_banned()).then(exact)
     }
 
-    /// The bucket as moved to these terms, with the theoretical arrival time `tat`.
-    fn starting(&self, tat: Ticks, id: u64) -> Bucket {
-        Bucket::starting(self.terms.clone(), tat, BusyPeriod { since: self.reckoned_at, id })
+    /// The bucket as moved to these terms, with `state`.
+    fn starting(&self, state: State, id: u64) -> Bucket {
+        Bucket::starting(self.terms.clone(), state, BusyPeriod { since: self.reckoned_at, id })
     }
 
     /// Seconds that this limit's state must be remembered for, debt beyond a whole bucket included.
     fn horizon(&self, now: Timestamp) -> u64 {
-        self.terms.figures.horizon_of(self.tat, now)
+        self.terms.figures.horizon_of(self.state.as_ref().map(|state| state.tat), now)
     }
 
     fn notices(&self) -> impl Iterator<Item = Notice> {
@@ -440,9 +469,9 @@ impl<'a> View<'a> {
             Some(Verdict::Denied { retry_after }) => (Outcome::Denied, Some(retry_after)),
             Some(Verdict::NeverFits) => (Outcome::NeverFits, None),
         };
-        let (figures, tat, cost) = (&self.terms.figures, self.tat, self.charge.cost);
+        let (figures, state, cost) = (&self.terms.figures, self.state.as_ref(), self.charge.cost);
         let starts_after = match verdict {
-            None => figures.starts_after(tat, now, cost),
+            None => figures.starts_after(state.map(|state| state.tat), now, cost),
             Some(Verdict::Allowed { tat }) => figures.starts_after(Some(tat), now, cost),
             Some(Verdict::Denied { .. } | Verdict::NeverFits) => Duration::ZERO,
         };
@@ -454,12 +483,12 @@ impl<'a> View<'a> {
             mode: self.charge.mode,
             outcome,
             held: self.held,
-            remaining: figures.remaining(tat, now),
+            remaining: figures.remaining(state, now),
             retry_after,
             starts_after,
             decided_at: now,
-            next_token_after: figures.next_after(tat, now),
-            reset_after: figures.reset_after(tat, now),
+            next_token_after: figures.next_after(state, now),
+            reset_after: figures.reset_after(state, now),
             source,
         }
     }

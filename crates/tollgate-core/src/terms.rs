@@ -6,9 +6,8 @@
 //! clamping or scaling it can be farmed by alternating a stale and a fresh token).
 
 use crate::error::{Error, Result};
-use crate::figures::Figures;
+use crate::figures::{Figures, State};
 use crate::time::Timestamp;
-use crate::token_bucket::Ticks;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -129,9 +128,9 @@ impl Terms {
 
     /// The state, under these terms, of debt that `found` counts as `state`. Rounded up.
     #[must_use]
-    pub fn carry(&self, found: &Self, state: Ticks, now: Timestamp, rule: OnChange) -> Ticks {
+    pub fn carry(&self, found: &Self, state: impl Into<State>, now: Timestamp, rule: OnChange) -> State {
         let rule = (self.standing(found) == Standing::CallerIsNewer).then_some(rule);
-        self.figures.carry(&found.figures, state, now, rule)
+        self.figures.carry(&found.figures, &state.into(), now, rule)
     }
 }
 

@@ -72,6 +72,8 @@ pub struct TokenBucket {
     burst: u64,
     /// How many calls of a pacer go before their slots.
     pub(crate) delay: Option<u64>,
+    /// How many tokens beyond the burst calls may have cost that cost more than was thought.
+    debt: u64,
 }
 
 /// What the arithmetic says of one charge.
@@ -127,11 +129,44 @@ impl TokenBucket {
         check("period", period_ns, Self::MAX_PERIOD_NS, "from 1 ns to 200 years")?;
         check("burst", burst, Self::MAX_TOKENS, tokens)?;
         let g = gcd(n, period_ns);
-        let bucket = Self { n: n / g, period_ns: period_ns / g, burst, delay: None };
+        let bucket = Self { n: n / g, period_ns: period_ns / g, burst, delay: None, debt: 0 };
         if bucket.refill_ns() > Self::MAX_REFILL_NS {
             return Err(Error::RefillTooLong);
         }
         Ok(bucket)
+    }
+
+    /// The same, and calls that turn out to cost more may leave it up to `debt` tokens short of empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`], of burst and debt together.
+    pub fn with_debt(self, debt: u64) -> Result<Self> {
+        Self::new(self.n, self.period_ns, self.burst.saturating_add(debt))?;
+        Ok(Self { debt, ..self })
+    }
+
+    /// Most tokens that it may be short of empty.
+    #[must_use]
+    pub const fn debt(&self) -> u64 {
+        self.debt
+    }
+
+    /// What a call may take of a full bucket, in ticks.
+    pub(crate) fn room_at_most(&self, demand: Demand) -> Ticks {
+        if demand.into_debt { self.furthest() } else { self.window() }
+    }
+
+    /// How far ahead of now calls can leave the theoretical arrival time.
+    pub(crate) fn furthest(&self) -> Ticks {
+        self.window() + self.inc(self.debt)
+    }
+
+    /// Whole tokens left at `now` with the debt, 0 to burst and debt.
+    pub(crate) fn room(&self, tat: Ticks, now: Timestamp) -> u64 {
+        let now_ticks = self.at(now);
+        let left = (now_ticks + self.furthest() - tat.max(now_ticks)).0.div_euclid(i128::from(self.period_ns));
+        u64::try_from(left.max(0)).unwrap_or(u64::MAX)
     }
 
     /// Ticks per nanosecond: the reduced rate.
@@ -187,7 +222,7 @@ impl TokenBucket {
     /// [`Self::LATEST_ARRIVAL_SECS`] for writes of another limit of the item that arrive late.
     #[must_use]
     pub fn horizon_secs(&self) -> u64 {
-        self.horizon_of(self.window())
+        self.horizon_of(self.furthest())
     }
 
     /// As [`Self::horizon_secs`], for a debt in ticks.
@@ -202,7 +237,7 @@ impl TokenBucket {
     #[must_use]
     pub fn take(&self, tat: Option<Ticks>, now: Timestamp, demand: impl Into<Demand>) -> Verdict {
         let demand = demand.into();
-        if demand.cost > self.burst {
+        if self.inc(demand.cost) > self.room_at_most(demand) {
             return Verdict::NeverFits;
         }
         let (now_ticks, reach) = (self.at(now), self.reach(demand));

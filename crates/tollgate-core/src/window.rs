@@ -19,6 +19,7 @@
 
 use crate::calendar::{Period, Zone};
 use crate::error::{Error, Result};
+use crate::pacer::Demand;
 use crate::time::Timestamp;
 use crate::token_bucket::{Ticks, TokenBucket, Verdict};
 use std::fmt;
@@ -33,6 +34,8 @@ pub struct Window {
     most: u64,
     span: Span,
     sliding: bool,
+    /// How much beyond it calls may have cost that cost more than was thought.
+    debt: u64,
 }
 
 /// When windows begin and end.
@@ -94,7 +97,34 @@ impl Window {
             let range = Self::MIN_LENGTH_NS..=TokenBucket::MAX_PERIOD_NS;
             check("period", range.contains(&ns), "from 1 s to 200 years for a window", ns)?;
         }
-        Ok(Self { most, span, sliding })
+        Ok(Self { most, span, sliding, debt: 0 })
+    }
+
+    /// The same, and calls that turn out to cost more may be counted up to `debt` beyond it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Figure`] if the two are more than [`Self::MAX_COUNT`] together.
+    pub fn with_debt(self, debt: u64) -> Result<Self> {
+        Self::new(self.most.saturating_add(debt), self.span, self.sliding)?;
+        Ok(Self { debt, ..self })
+    }
+
+    /// Most that may be counted beyond it.
+    #[must_use]
+    pub const fn debt(&self) -> u64 {
+        self.debt
+    }
+
+    /// What fits into the window with the debt, beside what it has counted.
+    pub(crate) fn room_with_debt(&self, state: Ticks, now: Timestamp) -> u64 {
+        let counts = self.counts(Some(state), now);
+        (self.room(counts, now) + self.debt).saturating_sub(counts.count)
+    }
+
+    /// What of it a call may take.
+    fn debt_of(&self, demand: Demand) -> u64 {
+        if demand.into_debt { self.debt } else { 0 }
     }
 
     /// Most of a window.
@@ -171,11 +201,11 @@ impl Window {
         self.counts(Some(state), now).start == Counts::unpack(state).start
     }
 
-    /// The states that a charge of `cost` at `now` may be added to: those of the same window after the same one before it, up
+    /// The states that a charge at `now` may be added to: those of the same window after the same one before it, up
     /// to what leaves room. `None` if that window has none.
-    pub(crate) fn busy(&self, state: Option<Ticks>, now: Timestamp, cost: u64) -> Option<(Ticks, Ticks)> {
+    pub(crate) fn busy(&self, state: Option<Ticks>, now: Timestamp, demand: Demand) -> Option<(Ticks, Ticks)> {
         let counts = self.counts(state, now);
-        let most = self.room(counts, now).checked_sub(cost)?;
+        let most = (self.room(counts, now) + self.debt_of(demand)).checked_sub(demand.cost)?;
         let at = |count| Counts { count, ..counts }.pack();
         Some((at(0), at(most)))
     }
@@ -191,15 +221,17 @@ impl Window {
         u64::try_from(room).unwrap_or(0)
     }
 
-    /// Decides a charge of `cost` at `now`.
+    /// Decides a charge at `now`.
     #[must_use]
-    pub fn take(&self, state: Option<Ticks>, now: Timestamp, cost: u64) -> Verdict {
-        if cost > self.most {
+    pub fn take(&self, state: Option<Ticks>, now: Timestamp, demand: impl Into<Demand>) -> Verdict {
+        let demand = demand.into();
+        let (cost, debt) = (demand.cost, self.debt_of(demand));
+        if cost > self.most + debt {
             return Verdict::NeverFits;
         }
         let counts = self.counts(state, now);
         let count = counts.count.saturating_add(cost);
-        if count <= self.room(counts, now) {
+        if count <= self.room(counts, now) + debt {
             Verdict::Allowed { tat: Counts { count, ..counts }.pack() }
         } else {
             Verdict::Denied { retry_after: self.until(self.fits_at(counts, cost), now) }
@@ -300,15 +332,17 @@ impl Window {
     }
 }
 
-/// `most/span/kind`, as in `100/60000000000/sliding` or `100000/month@Europe:Bucharest/fixed`.
+/// `most/span/kind`, or `most+debt/span/kind`, as in `100/60000000000/sliding` or `100000/month@Europe:Bucharest/fixed`.
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.sliding { "sliding" } else { "fixed" };
+        write!(f, "{}", self.most)?;
+        if self.debt > 0 {
+            write!(f, "+{}", self.debt)?;
+        }
         match self.span {
-            Span::Every(ns) => write!(f, "{}/{ns}/{kind}", self.most),
-            Span::Calendar(period, zone) => {
-                write!(f, "{}/{}@{}/{kind}", self.most, period.as_str(), zone.name().replace('/', ":"))
-            }
+            Span::Every(ns) => write!(f, "/{ns}/{kind}"),
+            Span::Calendar(period, zone) => write!(f, "/{}@{}/{kind}", period.as_str(), zone.name().replace('/', ":")),
         }
     }
 }
@@ -317,7 +351,8 @@ impl Window {
     /// Reads what [`Display`](fmt::Display) writes.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '/');
-        let most = parts.next()?.parse().ok()?;
+        let (most, debt) = with_debt(parts.next()?);
+        let most = most.parse().ok()?;
         let span = match parts.next()? {
             named if named.contains('@') => {
                 let (period, zone) = named.split_once('@')?;
@@ -330,6 +365,12 @@ impl Window {
             "sliding" => true,
             _ => return None,
         };
-        Self::new(most, span, sliding).ok()
+        let window = Self::new(most, span, sliding).ok()?;
+        debt.map_or(Some(window), |debt| window.with_debt(debt.parse().ok()?).ok())
     }
+}
+
+/// A figure and the debt behind it, as in `100+20`.
+pub(crate) fn with_debt(text: &str) -> (&str, Option<&str>) {
+    text.split_once('+').map_or((text, None), |(most, debt)| (most, Some(debt)))
 }

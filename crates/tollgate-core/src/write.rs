@@ -9,17 +9,21 @@
 //! | [new or idle](LimitWrite::new_or_idle) | absent, or `tat < now` and `f` is mine | `tat = now + inc`, a new busy period |
 //! | [exact](LimitWrite::exact) | absent, or `tat`, `f`, `b`, `g` all as seen | anything |
 //! | [give back](LimitWrite::give_back) | `b` and `g` as seen | `tat = tat - by` |
+//! | [more](LimitWrite::more) | `tat BETWEEN now AND ceil + debt` and `f` as seen | `tat = tat + inc` |
+//! | [take out](LimitWrite::take_out) | `e` has the entry | `tat = tat - cost`, `e` without the entry |
 //!
 //! with `ceil = now + W - inc` of a token bucket, or lower for a call that a pacer would keep waiting for too long; `now`, `ceil`
-//! and what is idle are other comparisons of the same kind where windows are counted (see [`Figures`](crate::Figures)). The busy
+//! and what is idle are other comparisons of the same kind where windows are counted, or a log is kept (see [`Figures`](crate::Figures)). The busy
 //! form is a commutative add, so concurrent callers never conflict on it; nor do those
-//! that give back. The exact form moves a bucket to other terms, and charges within a transaction. Of the item, every form
+//! that give back, or add and take out entries, which come with any of these forms. The exact form moves a bucket to other terms,
+//! charges within a transaction, and writes a full log anew. Of the item, every form
 //! that takes or moves requires the `hold` that was seen and an `h` that it does not shorten.
 //!
 //! Invariant: a write whose condition fails has changed nothing and says so with the item that it found; a write may be
 //! evaluated by any store that implements [`Write::apply`]'s meaning, and [`Write::apply`] is that meaning.
 
 use crate::charge::LimitName;
+use crate::entry::{self, Entries, Entry};
 use crate::hold::Hold;
 use crate::item::{Bucket, BusyPeriod, Item};
 use crate::pacer::Demand;
@@ -32,6 +36,8 @@ use crate::token_bucket::Ticks;
 pub enum Check {
     /// `tat BETWEEN from AND to`, inclusive.
     TatBetween(Ticks, Ticks),
+    /// `tat <= most`.
+    TatAtMost(Ticks),
     /// `tat < than`.
     TatBelow(Ticks),
     /// `tat = value`.
@@ -42,6 +48,10 @@ pub enum Check {
     BusyPeriodIs(BusyPeriod),
     /// `g = ticks`: nothing was charged since that was seen.
     GrossIs(Ticks),
+    /// `contains(e, entry)`: it has not been taken out.
+    Holds(Entry),
+    /// `attribute_not_exists(e) OR size(e) < most`: one more has room.
+    EntriesBelow(usize),
 }
 
 impl Check {
@@ -50,11 +60,14 @@ impl Check {
     pub fn holds(&self, bucket: &Bucket) -> bool {
         match self {
             Self::TatBetween(from, to) => *from <= bucket.tat && bucket.tat <= *to,
+            Self::TatAtMost(most) => bucket.tat <= *most,
             Self::TatBelow(than) => bucket.tat < *than,
             Self::TatIs(tat) => bucket.tat == *tat,
             Self::TermsAre(terms) => bucket.terms == *terms,
             Self::BusyPeriodIs(period) => bucket.busy_period == *period,
             Self::GrossIs(ticks) => bucket.gross == *ticks,
+            Self::Holds(entry) => bucket.entries.contains(entry),
+            Self::EntriesBelow(most) => bucket.entries.len() < *most,
         }
     }
 }
@@ -73,13 +86,37 @@ pub enum Assign {
         /// The busy period of a new bucket.
         busy_period: BusyPeriod,
     },
-    /// All four attributes are overwritten.
+    /// `tat`, `f`, `b` and `g` are overwritten.
     Replace(Bucket),
     /// `tat = tat - by`; the others stay.
     GiveBack {
-        /// What is given back, positive.
+        /// What is given back; 0 where only an entry is taken out.
         by: Ticks,
     },
+}
+
+/// What a write does to a limit's entries.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Entering {
+    /// Nothing.
+    Keep,
+    /// One more.
+    Add(Entry),
+    /// One is taken out.
+    Remove(Entry),
+    /// They are overwritten.
+    Set(Entries),
+}
+
+impl Entering {
+    fn entered(&self, entries: Entries) -> Entries {
+        match self {
+            Self::Keep => entries,
+            Self::Add(entry) => entries.with(*entry),
+            Self::Remove(entry) => entries.without(entry),
+            Self::Set(entries) => entries.clone(),
+        }
+    }
 }
 
 /// What a limit's state must be like.
@@ -115,6 +152,8 @@ pub struct LimitWrite {
     pub expect: Expect,
     /// What is written.
     pub assign: Assign,
+    /// What becomes of its entries.
+    pub entering: Entering,
 }
 
 impl LimitWrite {
@@ -131,10 +170,11 @@ impl LimitWrite {
     ) -> Option<Self> {
         let busy_period = BusyPeriod { since: now, id };
         let demand = demand.into();
-        let (from, to) = terms.figures.busy(seen, now, demand)?;
-        let expect = Expect::AbsentOr(vec![Check::TatBetween(from, to), Check::TermsAre(terms.clone())]);
+        let fits = terms.figures.busy(seen, now, demand)?;
+        let expect = Expect::AbsentOr(vec![fits, Check::TermsAre(terms.clone())]);
         let (start, inc) = (terms.figures.fresh(now), terms.figures.inc(demand.cost));
-        Some(Self { limit, expect, assign: Assign::Extend { start, inc, terms, busy_period } })
+        let assign = Assign::Extend { start, inc, terms, busy_period };
+        Some(Self { limit, expect, assign, entering: Entering::Keep })
     }
 
     /// Charges `cost` tokens to a bucket that is new or idle: a new busy period starts now. `id` is random.
@@ -144,7 +184,7 @@ impl LimitWrite {
         let below = terms.figures.idle_below(now);
         let expect = Expect::AbsentOr(vec![Check::TatBelow(below), Check::TermsAre(terms.clone())]);
         let next = Bucket::starting(terms, tat, BusyPeriod { since: now, id });
-        Self { limit, expect, assign: Assign::Replace(next) }
+        Self { limit, expect, assign: Assign::Replace(next), entering: Entering::Keep }
     }
 
     /// Replaces a bucket, if it is still exactly as `seen`; `None` is no bucket. `next` has a new busy period, unless it
@@ -160,7 +200,11 @@ impl LimitWrite {
             ]
         };
         let expect = seen.map_or(Expect::Absent, |seen| Expect::Present(checks(seen)));
-        Self { limit, expect, assign: Assign::Replace(next) }
+        let entering = match seen.map_or(&entry::NONE, |seen| &seen.entries) {
+            same if *same == next.entries => Entering::Keep,
+            _ => Entering::Set(next.entries.clone()),
+        };
+        Self { limit, expect, assign: Assign::Replace(next), entering }
     }
 
     /// Gives `by` ticks back of a bucket, if nothing was charged to it since it was `seen` and it is in the same busy
@@ -168,17 +212,65 @@ impl LimitWrite {
     #[must_use]
     pub fn give_back(limit: LimitName, seen: &Bucket, by: Ticks) -> Self {
         let expect = Expect::Present(vec![Check::BusyPeriodIs(seen.busy_period), Check::GrossIs(seen.gross)]);
-        Self { limit, expect, assign: Assign::GiveBack { by } }
+        Self { limit, expect, assign: Assign::GiveBack { by }, entering: Entering::Keep }
+    }
+
+    /// Charges a limit that was `seen` busy what a call has come to cost more, into debt as far as that goes. `None` if there is no
+    /// state that it could be added to.
+    #[must_use]
+    pub fn more(limit: LimitName, seen: &Bucket, demand: Demand, now: Timestamp) -> Option<Self> {
+        let (terms, busy_period) = (seen.terms.clone(), seen.busy_period);
+        let fits = terms.figures.busy(Some(seen.tat), now, demand)?;
+        let (start, inc) = (terms.figures.fresh(now), terms.figures.inc(demand.cost));
+        let expect = Expect::Present(vec![fits, Check::TermsAre(terms.clone())]);
+        let assign = Assign::Extend { start, inc, terms, busy_period };
+        Some(Self { limit, expect, assign, entering: Entering::Keep })
+    }
+
+    /// The same, if a reservation is there, which it takes out.
+    #[must_use]
+    pub fn settling(mut self, entry: Option<Entry>) -> Self {
+        let Some(entry) = entry else { return self };
+        if let Expect::Present(checks) = &mut self.expect {
+            checks.push(Check::Holds(entry));
+        }
+        self.entering = Entering::Remove(entry);
+        self
+    }
+
+    /// Takes an entry out, if it is there: whoever takes it out again does nothing. A reservation's costs nothing.
+    #[must_use]
+    pub fn take_out(limit: LimitName, entry: Entry) -> Self {
+        let (expect, by) = (Expect::Present(vec![Check::Holds(entry)]), Ticks(i128::from(entry.cost)));
+        Self { limit, expect, assign: Assign::GiveBack { by }, entering: Entering::Remove(entry) }
+    }
+
+    /// The same, and it adds an entry, if there is room for one more. In a log there is, as costs are at least 1.
+    #[must_use]
+    pub fn entering(mut self, entry: Option<Entry>) -> Self {
+        let Some(entry) = entry else { return self };
+        self.entering = Entering::Add(entry);
+        if let (Expect::AbsentOr(checks), true) = (&mut self.expect, entry.is_reservation()) {
+            checks.push(Check::EntriesBelow(Entries::MOST));
+        }
+        self
     }
 
     fn assigned(&self, bucket: Option<&Bucket>) -> Option<Bucket> {
+        let entries = self.entering.entered(bucket.map(|bucket| bucket.entries.clone()).unwrap_or_default());
+        let next = self.moved(bucket)?;
+        Some(Bucket { entries, ..next })
+    }
+
+    fn moved(&self, bucket: Option<&Bucket>) -> Option<Bucket> {
         Some(match (&self.assign, bucket) {
             (Assign::Extend { inc, .. }, Some(bucket)) => {
                 Bucket { tat: bucket.tat + *inc, gross: bucket.gross + *inc, ..bucket.clone() }
             }
             (Assign::Extend { start, inc, terms, busy_period }, None) => {
                 let tat = *start + *inc;
-                Bucket { tat, terms: terms.clone(), busy_period: *busy_period, gross: tat }
+                let (terms, entries) = (terms.clone(), Entries::default());
+                Bucket { tat, terms, busy_period: *busy_period, gross: tat, entries }
             }
             (Assign::Replace(next), _) => next.clone(),
             (Assign::GiveBack { by }, bucket) => Bucket { tat: bucket?.tat - *by, ..bucket?.clone() },

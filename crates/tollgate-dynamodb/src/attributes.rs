@@ -6,7 +6,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
-use tollgate_core::{Bucket, Error, Hold, Item, LimitName, Result, Terms, Ticks};
+use tollgate_core::{Bucket, Entries, Entry, Error, Hold, Item, LimitName, Result, Terms, Ticks};
 
 /// The item's horizon, seconds.
 pub const HORIZON: &str = "h";
@@ -18,25 +18,31 @@ pub const EXPIRES_AT: &str = "expires_at";
 /// An item as the SDK gives it.
 pub type Attributes = HashMap<String, AttributeValue>;
 
-/// The names of a limit's four attributes.
+/// The names of a limit's attributes.
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     pub(crate) tat: String,
     pub(crate) f: String,
     pub(crate) b: String,
     pub(crate) g: String,
+    pub(crate) e: String,
 }
 
 impl Names {
     pub(crate) fn of(limit: &LimitName) -> Self {
         let name = |suffix| format!("{limit}.{suffix}");
-        Self { tat: name("tat"), f: name("f"), b: name("b"), g: name("g") }
+        Self { tat: name("tat"), f: name("f"), b: name("b"), g: name("g"), e: name("e") }
     }
 }
 
 /// A number attribute.
 pub(crate) fn number(n: impl ToString) -> AttributeValue {
     AttributeValue::N(n.to_string())
+}
+
+/// Entries as a set of numbers; there is no empty one.
+pub(crate) fn numbers<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> AttributeValue {
+    AttributeValue::Ns(entries.into_iter().map(ToString::to_string).collect())
 }
 
 /// Reads an item for a decision on some limits; others that cannot be read are left out, so that one limit's trouble is
@@ -92,7 +98,14 @@ fn bucket(attributes: &Attributes, limit: &LimitName) -> Result<Bucket> {
         terms: text(attributes, &names.f)?.parse::<Terms>()?,
         busy_period: text(attributes, &names.b)?.parse()?,
         gross: Ticks(required(attributes, &names.g)?),
+        entries: entries(attributes, &names.e)?,
     })
+}
+
+fn entries(attributes: &Attributes, name: &str) -> Result<Entries> {
+    let Some(value) = attributes.get(name) else { return Ok(Entries::default()) };
+    let parsed = value.as_ns().ok().and_then(|ns| ns.iter().map(|n| n.parse::<Entry>().ok()).collect());
+    parsed.ok_or_else(|| stored(name, value))
 }
 
 /// The attributes as text, sorted by name, for people to read.
@@ -100,6 +113,11 @@ fn bucket(attributes: &Attributes, limit: &LimitName) -> Result<Bucket> {
 pub fn plain(attributes: &Attributes) -> BTreeMap<String, String> {
     let plain = |value: &AttributeValue| match value {
         AttributeValue::N(text) | AttributeValue::S(text) => text.clone(),
+        AttributeValue::Ns(numbers) => {
+            let mut numbers = numbers.clone();
+            numbers.sort();
+            numbers.join(" ")
+        }
         other => format!("{other:?}"),
     };
     attributes.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
@@ -138,8 +156,14 @@ pub fn write_units(attributes: Option<&Attributes>) -> u64 {
 fn size(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(s) => s.len(),
-        AttributeValue::N(n) => n.len().div_ceil(2) + 1,
+        AttributeValue::N(n) => number_size(n),
+        // A set has 3 bytes of its own, and 1 for each element.
+        AttributeValue::Ns(numbers) => 3 + numbers.iter().map(|n| number_size(n) + 1).sum::<usize>(),
         // This version writes no other types; whatever else is there weighs about what it prints.
         other => format!("{other:?}").len(),
     }
+}
+
+fn number_size(n: &str) -> usize {
+    n.len().div_ceil(2) + 1
 }

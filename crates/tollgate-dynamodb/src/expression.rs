@@ -2,22 +2,25 @@
 //!
 //! ```text
 //! new or busy   (attribute_not_exists(#t0) OR (#t0 BETWEEN :from0 AND :to0 AND #f0 = :was0))
+//! of a log      (attribute_not_exists(#t0) OR (#t0 <= :to0 AND #f0 = :was0))
 //!               SET #t0 = if_not_exists(#t0, :start0) + :inc0, #g0 = if_not_exists(#g0, :start0) + :inc0, …
 //! new or idle   (attribute_not_exists(#t0) OR (#t0 < :below0 AND #f0 = :was0))
 //!               SET #t0 = :tat0, #f0 = :f0, #b0 = :b0, #g0 = :g0
 //! exact         (#t0 = :seen0 AND #f0 = :was0 AND #b0 = :in0 AND #g0 = :up0), or attribute_not_exists(#t0)
 //! give back     (#b0 = :in0 AND #g0 = :up0)
 //!               SET #t0 = #t0 - :by0
+//! with an entry … AND (attribute_not_exists(#e0) OR size(#e0) < :most0)      ADD #e0 :entry0
+//! take out      (contains(#e0, :held0))                                     SET #t0 = #t0 - :by0 DELETE #e0 :entry0
 //! item          (attribute_not_exists(#h) OR #h <= :hmax) AND attribute_not_exists(#hold), or #hold = :hold
 //! ```
 //!
 //! Invariant: the expression says what [`Write::apply`] does, no more and no less; the conformance tests compare them.
 
-use crate::attributes::{Attributes, EXPIRES_AT, HOLD, HORIZON, Names, number};
+use crate::attributes::{Attributes, EXPIRES_AT, HOLD, HORIZON, Names, number, numbers};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
 use tollgate_core::write::{Assign, ItemCheck, Memory};
-use tollgate_core::{Check, Expect, LimitWrite, Write};
+use tollgate_core::{Check, Entering, Expect, LimitWrite, Write};
 
 /// The expressions of one `UpdateItem`.
 #[derive(Debug, Clone, Default)]
@@ -36,34 +39,52 @@ pub struct Expressions {
 #[must_use]
 pub fn render(write: &Write) -> Expressions {
     let mut out = Expressions::default();
-    let (mut conditions, mut sets) = (Vec::new(), Vec::new());
+    let mut conditions = Vec::new();
+    let mut update = Update::default();
     for check in &write.checks {
         conditions.push(out.item_check(check));
     }
     for (i, limit) in write.limits.iter().enumerate() {
         let mut slot = Slot::new(&mut out, i, limit);
         conditions.push(slot.condition(limit));
-        sets.push(slot.assignment(&limit.assign));
+        update.set.push(slot.assignment(&limit.assign));
+        slot.enter(&limit.entering, &mut update);
     }
     if let Some(Memory { horizon, expires_at }) = write.memory {
         let (h, x) = (out.name("#h", HORIZON), out.name("#x", EXPIRES_AT));
         let (horizon, expires_at) = (out.value(":h", number(horizon)), out.value(":x", number(expires_at)));
-        sets.push(format!("{h} = {horizon}, {x} = {expires_at}"));
+        update.set.push(format!("{h} = {horizon}, {x} = {expires_at}"));
     }
-    let mut remove = "";
     if let Some(next) = &write.hold {
         let hold = out.name("#hold", HOLD);
         match next {
             Some(next) => {
                 let next = out.value(":next", AttributeValue::S(next.to_string()));
-                sets.push(format!("{hold} = {next}"));
+                update.set.push(format!("{hold} = {next}"));
             }
-            None => remove = " REMOVE #hold",
+            None => update.remove.push(hold),
         }
     }
     out.condition = conditions.join(" AND ");
-    out.update = format!("SET {}{remove}", sets.join(", "));
+    out.update = update.render();
     out
+}
+
+/// The clauses of an `UpdateExpression`.
+#[derive(Default)]
+struct Update {
+    set: Vec<String>,
+    remove: Vec<String>,
+    add: Vec<String>,
+    delete: Vec<String>,
+}
+
+impl Update {
+    fn render(&self) -> String {
+        let clauses = [("SET", &self.set), ("REMOVE", &self.remove), ("ADD", &self.add), ("DELETE", &self.delete)];
+        let some = clauses.iter().filter(|(_, actions)| !actions.is_empty());
+        some.map(|(clause, actions)| format!("{clause} {}", actions.join(", "))).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl Expressions {
@@ -92,28 +113,36 @@ impl Expressions {
     }
 }
 
-/// The placeholders of one limit.
+/// The placeholders of one limit. DynamoDB refuses a name that no expression uses, so each is declared where it is used.
 struct Slot<'e> {
     out: &'e mut Expressions,
     i: usize,
-    tat: String,
-    f: String,
-    b: String,
-    g: String,
+    names: Names,
 }
 
 impl<'e> Slot<'e> {
     fn new(out: &'e mut Expressions, i: usize, limit: &LimitWrite) -> Self {
-        let names = Names::of(&limit.limit);
-        let tat = out.name(&format!("#t{i}"), &names.tat);
-        let b = out.name(&format!("#b{i}"), &names.b);
-        let g = out.name(&format!("#g{i}"), &names.g);
-        // DynamoDB refuses a name that no expression uses.
-        let f = match limit.assign {
-            Assign::GiveBack { .. } => String::new(),
-            Assign::Extend { .. } | Assign::Replace(_) => out.name(&format!("#f{i}"), &names.f),
-        };
-        Self { out, i, tat, f, b, g }
+        Self { out, i, names: Names::of(&limit.limit) }
+    }
+
+    fn tat(&mut self) -> String {
+        self.out.name(&format!("#t{}", self.i), &self.names.tat)
+    }
+
+    fn f(&mut self) -> String {
+        self.out.name(&format!("#f{}", self.i), &self.names.f)
+    }
+
+    fn b(&mut self) -> String {
+        self.out.name(&format!("#b{}", self.i), &self.names.b)
+    }
+
+    fn g(&mut self) -> String {
+        self.out.name(&format!("#g{}", self.i), &self.names.g)
+    }
+
+    fn e(&mut self) -> String {
+        self.out.name(&format!("#e{}", self.i), &self.names.e)
     }
 
     fn value(&mut self, what: &str, value: AttributeValue) -> String {
@@ -124,10 +153,10 @@ impl<'e> Slot<'e> {
     fn condition(&mut self, limit: &LimitWrite) -> String {
         let mut all = |checks: &[Check]| checks.iter().map(|check| self.check(check)).collect::<Vec<_>>().join(" AND ");
         match &limit.expect {
-            Expect::Absent => format!("attribute_not_exists({})", self.tat),
+            Expect::Absent => format!("attribute_not_exists({})", self.tat()),
             Expect::AbsentOr(checks) => {
                 let checks = all(checks);
-                format!("(attribute_not_exists({}) OR ({checks}))", self.tat)
+                format!("(attribute_not_exists({}) OR ({checks}))", self.tat())
             }
             Expect::Present(checks) => format!("({})", all(checks)),
         }
@@ -137,38 +166,70 @@ impl<'e> Slot<'e> {
         match check {
             Check::TatBetween(from, to) => {
                 let (from, to) = (self.value("from", number(from)), self.value("to", number(to)));
-                format!("{} BETWEEN {from} AND {to}", self.tat)
+                format!("{} BETWEEN {from} AND {to}", self.tat())
+            }
+            Check::TatAtMost(most) => {
+                let to = self.value("to", number(most));
+                format!("{} <= {to}", self.tat())
             }
             Check::TatBelow(than) => {
                 let than = self.value("below", number(than));
-                format!("{} < {than}", self.tat)
+                format!("{} < {than}", self.tat())
             }
             Check::TatIs(tat) => {
                 let seen = self.value("seen", number(tat));
-                format!("{} = {seen}", self.tat)
+                format!("{} = {seen}", self.tat())
             }
             Check::TermsAre(terms) => {
                 let was = self.value("was", AttributeValue::S(terms.to_string()));
-                format!("{} = {was}", self.f)
+                format!("{} = {was}", self.f())
             }
             Check::BusyPeriodIs(period) => {
                 let within = self.value("in", AttributeValue::S(period.to_string()));
-                format!("{} = {within}", self.b)
+                format!("{} = {within}", self.b())
             }
             Check::GrossIs(ticks) => {
                 let up = self.value("up", number(ticks));
-                format!("{} = {up}", self.g)
+                format!("{} = {up}", self.g())
+            }
+            Check::Holds(entry) => {
+                let (e, held) = (self.e(), self.value("held", number(entry)));
+                format!("contains({e}, {held})")
+            }
+            Check::EntriesBelow(most) => {
+                let (e, most) = (self.e(), self.value("most", number(most)));
+                format!("(attribute_not_exists({e}) OR size({e}) < {most})")
+            }
+        }
+    }
+
+    fn enter(&mut self, entering: &Entering, update: &mut Update) {
+        match entering {
+            Entering::Keep => {}
+            Entering::Set(entries) if entries.is_empty() => update.remove.push(self.e()),
+            Entering::Set(entries) => {
+                let (e, all) = (self.e(), self.value("e", numbers(entries.iter())));
+                update.set.push(format!("{e} = {all}"));
+            }
+            Entering::Add(entry) => {
+                let (e, one) = (self.e(), self.value("entry", numbers([entry])));
+                update.add.push(format!("{e} {one}"));
+            }
+            Entering::Remove(entry) => {
+                let (e, one) = (self.e(), self.value("entry", numbers([entry])));
+                update.delete.push(format!("{e} {one}"));
             }
         }
     }
 
     fn assignment(&mut self, assign: &Assign) -> String {
-        let (tat, f, b, g) = (self.tat.clone(), self.f.clone(), self.b.clone(), self.g.clone());
+        let tat = self.tat();
         match assign {
             Assign::Extend { start, inc, terms, busy_period } => {
                 let (start, inc) = (self.value("start", number(start)), self.value("inc", number(inc)));
                 let new_f = self.value("f", AttributeValue::S(terms.to_string()));
                 let new_b = self.value("b", AttributeValue::S(busy_period.to_string()));
+                let (f, b, g) = (self.f(), self.b(), self.g());
                 format!(
                     "{tat} = if_not_exists({tat}, {start}) + {inc}, {g} = if_not_exists({g}, {start}) + {inc}, \
                      {f} = if_not_exists({f}, {new_f}), {b} = if_not_exists({b}, {new_b})"
@@ -178,6 +239,7 @@ impl<'e> Slot<'e> {
                 let (new_tat, new_g) = (self.value("tat", number(next.tat)), self.value("g", number(next.gross)));
                 let new_f = self.value("f", AttributeValue::S(next.terms.to_string()));
                 let new_b = self.value("b", AttributeValue::S(next.busy_period.to_string()));
+                let (f, b, g) = (self.f(), self.b(), self.g());
                 format!("{tat} = {new_tat}, {f} = {new_f}, {b} = {new_b}, {g} = {new_g}")
             }
             Assign::GiveBack { by } => {

@@ -40,6 +40,6 @@ mod wire;
 pub use clock::SystemClock;
 pub use connect::{Connection, connect};
 pub use error::{Error, Fate, Result};
-pub use limiter::{Limiter, Taken};
+pub use limiter::{Limiter, Settled, Taken};
 pub use meter::{Counters, Event, Meter};
 pub use store::{DynamoStore, Store, Transacted, Written};

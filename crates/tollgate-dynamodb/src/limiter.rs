@@ -5,8 +5,10 @@
 //! write whose fate is unknown ends its part of the decision and is not repeated; only "not applied" is retried, within the
 //! deadline; what was charged before another item refused is given back before the answer, as far as it can be.
 
-mod give_back;
+mod settle;
 mod together;
+
+pub use settle::Settled;
 
 use crate::error::{Error, Fate, Result};
 use crate::memory::{Memory, Seen};
@@ -45,7 +47,8 @@ struct Driven {
     item: Option<Arc<Item>>,
 }
 
-/// What an allowed decision was charged, item by item in its order, while it can still be given back: see [`Limiter::cancel`].
+/// What an allowed decision was charged, item by item in its order, while it can still be settled: see [`Limiter::settle`] and
+/// [`Limiter::cancel`].
 #[derive(Debug, Default)]
 pub struct Taken(Vec<Option<Driven>>);
 
@@ -111,15 +114,16 @@ impl<S: Store> Limiter<S> {
     ///
     /// The store gave no answer and the call is to be refused: see [`Error`]. A denial is `Ok`.
     pub async fn take(&self, charges: &[Charges]) -> Result<Decision> {
-        Ok(self.take_cancellable(charges).await?.0)
+        Ok(self.take_unsettled(charges).await?.0)
     }
 
-    /// As [`Self::take`], for a call that may yet not take place: with what it was charged, for [`Self::cancel`].
+    /// As [`Self::take`], for a call that may yet not take place or cost something else: with what it was charged, for
+    /// [`Self::settle`] and [`Self::cancel`].
     ///
     /// # Errors
     ///
     /// As [`Self::take`].
-    pub async fn take_cancellable(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
+    pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         let result = match self.known_denial(charges) {
             Some(denial) => Ok((denial, Taken::default())),
             None => {

@@ -27,6 +27,17 @@ pub enum Event<'a> {
     Refunded,
     /// A charge could not be given back: its tokens come back as the bucket refills.
     RefundLost,
+    /// What a call had been charged was made what it has come to.
+    Settled,
+    /// A charge could not be settled: it is what was estimated, or what it has come to.
+    SettlementLost,
+    /// A call cost more than the limit's room and debt.
+    BeyondDebt {
+        /// Which limit.
+        limit: &'a str,
+        /// By how many tokens.
+        tokens: u64,
+    },
     /// A part of a decision failed: the store gave no answer, or the key was too contended.
     StoreFailure(&'a crate::Error),
     /// The local clock is this many milliseconds ahead of the table's (behind, if negative) and is being corrected.
@@ -70,6 +81,9 @@ pub struct Counters {
     shadow_denied: AtomicU64,
     refunded: AtomicU64,
     refunds_lost: AtomicU64,
+    settled: AtomicU64,
+    settlements_lost: AtomicU64,
+    tokens_beyond_debt: AtomicU64,
     mispredicted: AtomicU64,
     revision_conflicts: AtomicU64,
     pulled_back: AtomicU64,
@@ -102,6 +116,9 @@ pub struct Counts {
     pub shadow_denied: u64,
     pub refunded: u64,
     pub refunds_lost: u64,
+    pub settled: u64,
+    pub settlements_lost: u64,
+    pub tokens_beyond_debt: u64,
     pub mispredicted: u64,
     pub revision_conflicts: u64,
     pub pulled_back: u64,
@@ -135,6 +152,9 @@ impl Counters {
             shadow_denied: get(&self.shadow_denied),
             refunded: get(&self.refunded),
             refunds_lost: get(&self.refunds_lost),
+            settled: get(&self.settled),
+            settlements_lost: get(&self.settlements_lost),
+            tokens_beyond_debt: get(&self.tokens_beyond_debt),
             mispredicted: get(&self.mispredicted),
             revision_conflicts: get(&self.revision_conflicts),
             pulled_back: get(&self.pulled_back),
@@ -175,6 +195,9 @@ impl Meter for Counters {
             }
             Event::Refunded => add(&self.refunded, 1),
             Event::RefundLost => add(&self.refunds_lost, 1),
+            Event::Settled => add(&self.settled, 1),
+            Event::SettlementLost => add(&self.settlements_lost, 1),
+            Event::BeyondDebt { tokens, .. } => add(&self.tokens_beyond_debt, tokens),
             Event::Notice(Notice::Mispredicted) => add(&self.mispredicted, 1),
             Event::Notice(Notice::RevisionConflict(_)) => add(&self.revision_conflicts, 1),
             Event::Notice(Notice::PulledBack(_)) => add(&self.pulled_back, 1),

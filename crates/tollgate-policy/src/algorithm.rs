@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::limit::Figures;
 use crate::rate::{self, Problem, Rate};
 use std::time::Duration;
-use tollgate_core::{Period, Span, TokenBucket, Window, Zone};
+use tollgate_core::{Log, Period, Span, TokenBucket, Window, Zone};
 
 /// How a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,6 +22,8 @@ pub enum Algorithm {
     Quota(Zone),
     /// The count of the period and what is left of the one before it, taken for evenly spread.
     SlidingWindow,
+    /// Every call of the last period, with its instant: exact, and for small numbers, like wrong passwords.
+    SlidingLog,
     /// Each call is told when it may go, so that they go at the rate; of the burst that may be ahead of its time, the first
     /// `delay` go at once, if there are as many.
     Pacer {
@@ -39,6 +41,7 @@ impl Algorithm {
             Self::FixedWindow => "fixed-window",
             Self::Quota(_) => "quota",
             Self::SlidingWindow => "sliding-window",
+            Self::SlidingLog => "sliding-log",
             Self::Pacer { .. } => "pacer",
         }
     }
@@ -52,8 +55,8 @@ impl Algorithm {
         }
     }
 
-    /// The figures that a policy writes as `rate` and `burst`. A window has no burst; of a token bucket it is the number of the
-    /// rate where nothing is said, of a pacer 0.
+    /// The figures that a policy writes as `rate` and `burst`, without debt. A window has no burst; of a token bucket it is the number
+    /// of the rate where nothing is said, of a pacer 0.
     ///
     /// # Errors
     ///
@@ -62,11 +65,16 @@ impl Algorithm {
         if burst.is_some() && !self.has_burst() {
             return Err(self.no_burst().into());
         }
-        Ok(self.build(rate, rate::parse(rate)?, burst)??)
+        Ok(self.build(rate, rate::parse(rate)?, burst, 0)??)
     }
 
     pub(crate) const fn has_burst(self) -> bool {
         matches!(self, Self::TokenBucket | Self::Pacer { .. })
+    }
+
+    /// Whether a call can leave debt that turns out to cost more: where what is owed is a number that time takes back.
+    pub(crate) const fn has_debt(self) -> bool {
+        !matches!(self, Self::SlidingLog | Self::Pacer { .. })
     }
 
     pub(crate) fn no_burst(self) -> Problem {
@@ -81,6 +89,7 @@ impl Algorithm {
         text: &str,
         rate: Rate,
         burst: Option<u64>,
+        debt: u64,
     ) -> std::result::Result<tollgate_core::Result<Figures>, Problem> {
         let Rate { n, period_ns, calendar } = rate;
         if calendar == Some(Period::Month) && !matches!(self, Self::Quota(_)) {
@@ -90,9 +99,11 @@ impl Algorithm {
                 "write `algorithm = \"quota\"`, or the period in days, like \"3000/30day\"",
             ));
         }
-        let window = |span, sliding| Window::new(n, span, sliding).map(Into::into);
+        let window = |span, sliding| Window::new(n, span, sliding)?.with_debt(debt).map(Into::into);
         let core: tollgate_core::Result<tollgate_core::Figures> = match self {
-            Self::TokenBucket => TokenBucket::new(n, period_ns, burst.unwrap_or(n)).map(Into::into),
+            Self::TokenBucket => TokenBucket::new(n, period_ns, burst.unwrap_or(n))
+                .and_then(|bucket| bucket.with_debt(debt))
+                .map(Into::into),
             Self::Pacer { delay } => {
                 // One call is in time, and the burst is ahead of it.
                 let most = burst.unwrap_or(0).saturating_add(1);
@@ -100,6 +111,7 @@ impl Algorithm {
             }
             Self::FixedWindow => window(Span::Every(period_ns), false),
             Self::SlidingWindow => window(Span::Every(period_ns), true),
+            Self::SlidingLog => Log::new(n, period_ns).map(Into::into),
             Self::Quota(zone) => {
                 let Some(period) = calendar else {
                     let message = format!("a quota is per day or month, not {text:?}");

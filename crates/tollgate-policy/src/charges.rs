@@ -185,20 +185,21 @@ impl Policy {
         let plan = self.plans().resolve(plan)?;
         let mut grouped = Grouped::default();
         let mut resolved = Vec::with_capacity(charges.len());
-        for RouteCharge { limit, cost } in charges {
+        for RouteCharge { limit, cost, settle_within } in charges {
             let limit = self.limit(limit.as_str())?;
             let key = match (looked_up_key(self, limit, &lookup), if_missing) {
                 (Err(Error::Core(tollgate_core::Error::KeyTooLong { .. })), IfMissing::Share) => too_long(limit)?,
                 (key, _) => key?,
             };
+            let charge = || Charge { settled_within: *settle_within, ..self.charge(limit, plan, *cost) };
             match (&key, if_missing) {
                 (ResolvedKey::Found { key, retiring, .. }, _) => {
                     for key in std::iter::once(key).chain(retiring) {
-                        grouped.add(limit, key.clone(), self.charge(limit, plan, *cost))?;
+                        grouped.add(limit, key.clone(), charge())?;
                     }
                 }
                 (_, IfMissing::LeaveOut) => {}
-                (_, IfMissing::Share) => grouped.add(limit, shared_key(limit)?, self.charge(limit, plan, *cost))?,
+                (_, IfMissing::Share) => grouped.add(limit, shared_key(limit)?, charge())?,
             }
             resolved.push(ResolvedCharge { limit: limit.name.clone(), cost: *cost, key });
         }
@@ -262,8 +263,8 @@ impl Policy {
 
     fn charge(&self, limit: &Limit, plan: Option<&str>, cost: u64) -> Charge {
         let terms = limit.terms(plan, self.revision());
-        let (limit, on_change, max_wait, mode) = (limit.name.clone(), limit.on_change, limit.max_wait, limit.mode);
-        Charge { limit, terms, on_change, cost, max_wait, mode }
+        let (on_change, max_wait, mode) = (limit.on_change, limit.max_wait, limit.mode);
+        Charge { on_change, max_wait, mode, ..Charge::new(limit.name.clone(), terms, cost) }
     }
 }
 

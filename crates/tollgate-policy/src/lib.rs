@@ -89,13 +89,17 @@
 //! | key | value | default |
 //! | --- | --- | --- |
 //! | `key` | 1 to 4 dimensions that are counted together, like `["tenant", "user ?? client_ip"]`; `a ?? b` takes `b` where `a` has no value (up to 4 alternatives); calls without any value share one bucket | required |
-//! | `algorithm` | `"token-bucket"`: calls come back one by one; `"fixed-window"`: a count that starts anew with every period since the Unix epoch, 1 s at least; `"quota"`: one that starts anew with every day or month of `zone`; `"sliding-window"`: the count of the period, and of the one before as much as is left of it; `"pacer"`: for calls that go out, each is told when it may go. Windows count up to 999,999,999 | `"token-bucket"` |
+//! | `algorithm` | `"token-bucket"`: calls come back one by one; `"fixed-window"`: a count that starts anew with every period since the Unix epoch, 1 s at least; `"quota"`: one that starts anew with every day or month of `zone`; `"sliding-window"`: the count of the period, and of the one before as much as is left of it; `"sliding-log"`: every call of the last period, 1 s at least, exact, up to 32; `"pacer"`: for calls that go out, each is told when it may go. Windows count up to 999,999,999 | `"token-bucket"` |
 //! | `zone` | of a quota: a name of the IANA time zone database, like `"Europe/Bucharest"` | `"UTC"` |
 //! | `rate` | `"N/UNIT"` or `"N/MUNIT"`, like `"50/h"` or `"5/15min"`; units `ms`, `s` `sec` `second`, `min`, `h` `hour`, `day` (24 h), `year` (365 days); of a quota `"N/day"` or `"N/month"`; whole numbers | required |
 //! | `burst` | of a token bucket, most tokens at once, 1 to 10^12; of a pacer, how many calls beyond the one that is due are taken, 0 to 10^12 - 1 | the N of `rate`; of a pacer 0 |
+//! | `debt` | how much beyond what it has a limit lends to calls that turn out to cost more than they were charged, 0 to 10^12; not of a log or a pacer | 0 |
+//! | `count` | `"all"` calls, or `"failures"`: those that are answered with 400 or above. Every call is charged before it goes on, and one that succeeds is given back before its answer, so that many at once are no more tries than in turn | `"all"` |
+//! | `on_success` | where failures count, what a success does to those before it: `"clear"` forgets them (of a log), `"keep"` does not: for limits of whoever may have accounts of his own, like an address | `"clear"` of a log, else `"keep"` |
+//! | `refund_on` | `"5xx"`: a call that the server failed is given back, else it counts; not of a pacer | none |
 //! | `delay` | of a pacer: the first so many of the burst go at once, 0 to `burst`; the others wait for their turn | 0 |
 //! | `max_wait` | of a pacer: a call that would have to wait longer is denied at once, and not counted, like `"2s"` | as long as the burst lasts |
-//! | `plans.PLAN` | `{ rate, burst }` of one plan, which replace both figures of the limit | the limit's own |
+//! | `plans.PLAN` | `{ rate, burst, debt }` of one plan, which replace the figures of the limit | the limit's own |
 //! | `message` | what a denied caller is told: text, or a table by language tag; `{rate}` `{burst}` `{limit}` `{plan}` `{retry_after}` are filled in, `{{` and `}}` are braces | none |
 //! | `upgrade_url` | where a denied caller can get more: a path or `http(s)` URL | none |
 //! | `on_change` | what a newer revision does with debt: `"proportional"`, `"reset"`, `"keep"` (tokens) | `"proportional"` |
@@ -111,6 +115,7 @@
 //! | --- | --- | --- |
 //! | `match` | which requests, see below | required |
 //! | `charge` (routes) | limits, each once; those with several keys are charged all or none: `"NAME"` costs 1, or `{ limit = "NAME", cost = N }` with N from 1 to the smallest burst of any plan (of a pacer, one more) | required |
+//! | `settle_within` (a charge of a route) | `{ limit = "NAME", cost = N, settle_within = "1min" }`: the cost is an estimate, and the handler tells the true one within that time, a day at most. Up to 32 such calls of a key can be unsettled at once; beyond that one is charged as it is estimated, and settled once at most. Not of a pacer | the cost is final |
 //! | `on_store_failure` (routes) | as for limits | the limits' |
 //! | `atomic` (routes) | as for limits, for every decision of the route | `false` |
 //! | `cors` (routes) | `false`: answers of this route leave CORS to others | `true` where `[http]` has `cors` |
@@ -168,7 +173,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};
 pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust, is_internal};
-pub use limit::{Figures, KeyPart, Limit};
+pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 #[cfg(doc)]
 use tollgate_core::TokenBucket;
-use tollgate_core::{ItemKey, Key, LimitName, Mode, OnChange, StoreFailure, Terms};
+use tollgate_core::{Actual, ItemKey, Key, LimitName, Mode, OnChange, StoreFailure, Terms};
 
 /// One entry of a limit's key: the dimensions that can give its value, the first that has one wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +77,27 @@ impl Figures {
     }
 }
 
+/// What becomes of what a log has when a call succeeds, where only failures count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnSuccess {
+    /// All failures before it are forgotten.
+    Clear,
+    /// They stay; the call itself does not count.
+    Keep,
+}
+
+/// What a call is counted as once it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counting {
+    /// What a success does, if only failures count.
+    pub(crate) successes: Option<OnSuccess>,
+    /// Whether a call that the server failed does not count.
+    pub(crate) refunds_failures: bool,
+    /// Whether the policy says what a success does.
+    pub(crate) is_chosen: bool,
+}
+
 /// One `[limits.NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
@@ -87,6 +108,7 @@ pub struct Limit {
     pub(crate) by_plan: BTreeMap<Arc<str>, Figures>,
     pub(crate) max_wait: Option<Duration>,
     pub(crate) on_change: OnChange,
+    pub(crate) counting: Counting,
     pub(crate) messages: Option<Messages>,
     pub(crate) upgrade_url: Option<String>,
     pub(crate) on_store_failure: Option<StoreFailure>,
@@ -146,6 +168,36 @@ impl Limit {
     #[must_use]
     pub fn on_change(&self) -> OnChange {
         self.on_change
+    }
+
+    /// Whether only calls that fail count, and what a success does to those before it.
+    #[must_use]
+    pub fn counts_failures(&self) -> Option<OnSuccess> {
+        self.counting.successes
+    }
+
+    /// Whether a call that the server failed (5xx) is not counted.
+    #[must_use]
+    pub fn refunds_failures(&self) -> bool {
+        self.counting.refunds_failures
+    }
+
+    /// Whether what a call counts as can depend on its answer.
+    #[must_use]
+    pub fn counts_by_answer(&self) -> bool {
+        self.counting.successes.is_some() || self.counting.refunds_failures
+    }
+
+    /// What a call that was answered with this HTTP status counts as; `None`: as what it was charged. Below 400 is a success;
+    /// what the server failed (500 and above) is none, and of a guess nobody knows whether it was tried.
+    #[must_use]
+    pub fn answered(&self, status: u16) -> Option<Actual> {
+        match self.counting.successes {
+            _ if status >= 500 => self.counting.refunds_failures.then_some(Actual::Cost(0)),
+            Some(OnSuccess::Clear) if status < 400 => Some(Actual::Clear),
+            Some(OnSuccess::Keep) if status < 400 => Some(Actual::Cost(0)),
+            _ => None,
+        }
     }
 
     /// What a denied caller is told, if the policy says.

@@ -106,6 +106,7 @@ pub fn rate_text(figures: &Figures) -> String {
             // In lowest terms it would be another limit: 60 at once a minute are not 1 a second.
             _ => per(window.most().into(), window.length_ns().into()),
         },
+        Figures::Log(log) => per(log.most().into(), log.window_ns().into()),
         figures => {
             let (n, period) = figures.rate();
             lowest_terms(n, period)

@@ -2,6 +2,7 @@
 //! of a route is above the burst that any plan has there.
 
 use crate::pattern::Pattern;
+use std::time::Duration;
 use tollgate_core::{LimitName, StoreFailure};
 
 /// A cost on one limit.
@@ -12,13 +13,15 @@ pub struct RouteCharge {
     pub limit: LimitName,
     /// Tokens a call takes, at least 1.
     pub cost: u64,
+    /// How long the true cost can be told afterwards; `None`: the cost is what it is.
+    pub settle_within: Option<Duration>,
 }
 
 impl RouteCharge {
     /// A charge of `cost` tokens on a limit.
     #[must_use]
     pub fn new(limit: LimitName, cost: u64) -> Self {
-        Self { limit, cost }
+        Self { limit, cost, settle_within: None }
     }
 }
 

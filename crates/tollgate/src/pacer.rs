@@ -125,7 +125,7 @@ impl<S: Store> Pacer<S> {
             Some(longest) => charges.map(|charges| charges.waiting_at_most(longest)).collect(),
             None => charges.collect(),
         };
-        let (decision, taken) = self.limiter.take_cancellable(&charges).await?;
+        let (decision, taken) = self.limiter.take_unsettled(&charges).await?;
         if !decision.is_allowed() {
             return Ok(Reserved::Denied { retry_after: decision.retry_after() });
         }

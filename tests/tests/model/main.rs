@@ -1,11 +1,11 @@
-//! The protocol of one item, searched exhaustively: the real `Take`, `Refund` and `Write::apply`, in every interleaving.
+//! The protocol of one item, searched exhaustively: the real `Take`, `Settlement` and `Write::apply`, in every interleaving.
 //!
-//! Two or three callers each run [`Take`](tollgate_core::Take) step by step against one item, and [`Refund`] where another
+//! Two or three callers each run [`Take`](tollgate_core::Take) step by step against one item, and [`Settlement`] where another
 //! key denies what this one has charged, while operators set and lift holds, requests are delayed, replies are lost, callers
 //! crash, clocks disagree, time jumps, the table deletes what has expired, and terms change. Breadth-first search visits
 //! every reachable state. Only the stores are left out: they execute the same writes.
 //!
-//! [`Refund`]: tollgate_core::Refund
+//! [`Settlement`]: tollgate_core::Settlement
 //!
 //! # What is modelled
 //!

@@ -144,7 +144,7 @@ pub(crate) fn takes_tokens(write: &Write, before: Option<&Item>, charges: &Charg
     write.limits.iter().any(|limit| match (&limit.assign, before.and_then(|i| i.buckets.get(&limit.limit))) {
         (Assign::Replace(next), Some(seen)) if !matches!(limit.expect, Expect::AbsentOr(_)) => {
             let charge = charges.charges().iter().find(|c| c.limit == limit.limit).unwrap();
-            next.tat > next.terms.carry(&seen.terms, seen.tat, next.busy_period.since, charge.on_change)
+            next.tat > next.terms.carry(&seen.terms, seen.state(), next.busy_period.since, charge.on_change).tat
         }
         _ => true,
     })
@@ -164,7 +164,7 @@ pub(crate) fn fits(charges: &Charges, decision: &Decision, item: Option<&Item>, 
             if found.terms == told.terms {
                 found.tat.0
             } else {
-                told.terms.carry(&found.terms, found.tat, now, charge.on_change).0
+                told.terms.carry(&found.terms, found.state(), now, charge.on_change).tat.0
             }
         });
         let used = tat.max(now_ticks) - now_ticks + i128::from(charge.cost) * period;

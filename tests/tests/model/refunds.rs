@@ -1,4 +1,4 @@
-//! Calls that another key denies: the caller runs the real [`Refund`] on what it charged, and is not admitted.
+//! Calls that another key denies: the caller runs the real [`Settlement`] on what it charged, and is not admitted.
 
 use crate::mutant::Mutant;
 use crate::properties::{Event, Fault};
@@ -6,8 +6,8 @@ use crate::scenario::Elsewhere;
 use crate::shared::Shared;
 use crate::state::{Flight, Phase, Reply, State, Work};
 use crate::table::Table;
-use tollgate_core::refund::Step;
-use tollgate_core::{Bucket, Charged, Charges, Item, LimitName, Refund, Terms, Ticks, Timestamp};
+use tollgate_core::settle::Step;
+use tollgate_core::{Bucket, Charged, Charges, Item, LimitName, Settlement, Terms, Ticks, Timestamp};
 
 /// A charge on one limit, and the bucket that it left.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ struct Left {
 /// Charges that are being given back.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Giving {
-    refund: Refund,
+    refund: Settlement,
     charges: Vec<Left>,
     /// The instant that the charge was dated by.
     charged_at: Timestamp,
@@ -40,7 +40,7 @@ impl Giving {
             after: item.buckets[&charge.limit].clone(),
         };
         let left: Vec<_> = asked.charges().iter().filter(|c| c.cost > 0).map(left).collect();
-        let (refund, step) = Refund::start(charged.to_vec(), item, now);
+        let (refund, step) = Settlement::giving_back(charged.to_vec(), item, now);
         let giving = Self { refund, charges: left, charged_at };
         let step = giving.naive(mutant, Some(item), now).unwrap_or(step);
         (giving, step)
@@ -50,7 +50,7 @@ impl Giving {
         self.naive(mutant, item, now).unwrap_or_else(|| self.refund.refused(item, now))
     }
 
-    /// What a mutant that reckons otherwise would do: the real `Refund` of a charge that was made up to that end.
+    /// What a mutant that reckons otherwise would do: the real `Settlement` of a charge that was made up to that end.
     fn naive(&self, mutant: Mutant, item: Option<&Item>, now: Timestamp) -> Option<Step> {
         let pretend: fn(&mut Bucket, &Bucket) = match mutant {
             Mutant::RefundsAll => |after, found| {
@@ -70,7 +70,7 @@ impl Giving {
             Charged::new(left.limit.clone(), left.cost, &after, self.charged_at)
         };
         let charged = self.charges.iter().map(charged).collect();
-        Some(item.map_or(Step::Done, |item| Refund::start(charged, item, now).1))
+        Some(item.map_or(Step::Done, |item| Settlement::giving_back(charged, item, now).1))
     }
 
     pub(crate) fn busy_periods(&self) -> impl Iterator<Item = u64> {

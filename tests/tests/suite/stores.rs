@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate::{Clock, Counters, DynamoStore, Limiter, Outcome, Store, SystemClock, Timestamp};
-use tollgate_core::{Charges, Figures, ItemKey, Period, Span, Terms, Ticks, TokenBucket, Verdict, Window, Zone};
+use tollgate_core::{
+    Actual, Charge, Charges, Entry, Figures, ItemKey, Log, Period, Span, State, Terms, Ticks, TokenBucket, Verdict,
+    Window, Zone,
+};
 use tollgate_dynamodb::admin;
 use tollgate_dynamodb::table::{CreateOptions, create};
 
@@ -31,7 +34,7 @@ fn clock() -> ManualClock {
     ManualClock::new(Timestamp::from_nanos((SystemClock.now().as_nanos() / MINUTE + 2) * MINUTE))
 }
 
-fn figures() -> [Figures; 4] {
+fn figures() -> [Figures; 5] {
     let zone = Zone::get("Europe/Bucharest").unwrap();
     let window = |span, sliding| Window::new(7, span, sliding).unwrap().into();
     [
@@ -39,11 +42,19 @@ fn figures() -> [Figures; 4] {
         window(Span::Every(MINUTE), false),
         window(Span::Calendar(Period::Day, zone), false),
         window(Span::Every(MINUTE), true),
+        Log::new(7, MINUTE).unwrap().into(),
     ]
 }
 
 fn costing(item: &ItemKey, revision: u64, figures: Figures, cost: u64) -> Charges {
     Charges::new(item.clone(), vec![charge("limit", Terms::new(revision, figures), cost)]).unwrap()
+}
+
+/// A charge that will be settled.
+fn reserving(item: &ItemKey, figures: Figures, cost: u64) -> Charges {
+    let charge = charge("limit", Terms::new(1, figures), cost);
+    let charge = Charge { settled_within: Some(Duration::from_secs(60)), ..charge };
+    Charges::new(item.clone(), vec![charge]).unwrap()
 }
 
 impl<S: Store + Clone + 'static> Place<S> {
@@ -59,8 +70,10 @@ impl<S: Store + Clone + 'static> Place<S> {
             self.survives_a_clock_that_steps_back(figures).await;
             self.remembers_for_as_long_as_it_must(figures).await;
             self.gives_back_and_holds(figures).await;
+            self.settles_what_it_has_come_to(figures).await;
             if self.concurrent {
                 self.is_exact_at_once(figures).await;
+                self.settles_at_once(figures).await;
             }
             if self.transacts {
                 self.charges_all_or_none(figures).await;
@@ -71,7 +84,7 @@ impl<S: Store + Clone + 'static> Place<S> {
 
     /// Whoever decides, knowing the key or not, the table's word is that of the arithmetic on one state.
     async fn decides_by_the_arithmetic(&self, figures: Figures) {
-        let (item, mut state, mut rng) = (key(), None, fastrand::Rng::with_seed(7));
+        let (item, mut state, mut rng) = (key(), None::<State>, fastrand::Rng::with_seed(7));
         let knowing = self.limiter().denying_from_memory_for(Duration::ZERO);
         for step in 0..40 {
             let wait = [0, 0, 900, 8_571, 31_000, 70_000, 200_000][rng.usize(0..7)];
@@ -80,9 +93,10 @@ impl<S: Store + Clone + 'static> Place<S> {
             let decision =
                 [&knowing, &self.limiter()][rng.usize(0..2)].take(&[costing(&item, 1, figures, cost)]).await.unwrap();
             let at = format!("{}, {figures}, step {step}: {decision:?}", self.name);
-            let expected = match figures.take(state, now, cost) {
+            let expected = match figures.take(state.as_ref(), now, cost) {
                 Verdict::Allowed { tat } => {
-                    state = Some(tat);
+                    let entry = figures.log().map(|_| Entry::new(now, step, cost));
+                    state = Some(figures.charged(state.as_ref(), now, tat, entry));
                     (Outcome::Allowed, None)
                 }
                 Verdict::Denied { retry_after } => (Outcome::Denied, Some(retry_after)),
@@ -90,8 +104,8 @@ impl<S: Store + Clone + 'static> Place<S> {
             };
             assert_eq!((decision.outcome(), decision.retry_after()), expected, "{at}");
             let told = &decision.limits[0];
-            assert_eq!(told.remaining, figures.remaining(state, now), "{at}");
-            assert_eq!(told.reset_after, figures.reset_after(state, now), "{at}");
+            assert_eq!(told.remaining, figures.remaining(state.as_ref(), now), "{at}");
+            assert_eq!(told.reset_after, figures.reset_after(state.as_ref(), now), "{at}");
         }
     }
 
@@ -112,16 +126,19 @@ impl<S: Store + Clone + 'static> Place<S> {
         let item = key();
         let newer: Figures = match figures {
             Figures::Window(window) => Window::new(14, window.span(), window.is_sliding()).unwrap().into(),
+            Figures::Log(log) => Log::new(14, log.window_ns()).unwrap().into(),
             _ => TokenBucket::new(14, MINUTE, 14).unwrap().into(),
         };
+        // Debt is scaled; a log knows what happened.
+        let then = if figures.log().is_some() { 10 } else { 8 };
         let [old, new] = [(1, figures), (2, newer)].map(|(revision, figures)| costing(&item, revision, figures, 2));
         let left = async |charges: &Charges| {
             let decision = self.limiter().take(std::slice::from_ref(charges)).await.unwrap();
             (decision.limits[0].terms.revision, decision.limits[0].remaining)
         };
         assert_eq!(left(&old).await, (1, 5));
-        assert_eq!(left(&new).await, (2, 8), "{}, {figures}: 2 of 7 are 4 of 14", self.name);
-        assert_eq!(left(&old).await, (2, 6), "the older one follows");
+        assert_eq!(left(&new).await, (2, then), "{}, {figures}: 2 of 7 are 4 of 14", self.name);
+        assert_eq!(left(&old).await, (2, then - 2), "the older one follows");
     }
 
     /// MediaWiki-MCP#557: after a step back nobody is locked out for longer than the limit says.
@@ -132,7 +149,7 @@ impl<S: Store + Clone + 'static> Place<S> {
             assert!(self.limiter().take(&[costing(&item, 1, figures, 1)]).await.unwrap().is_allowed());
             self.clock.set(now);
             let decision = self.limiter().take(&[costing(&item, 1, figures, 7)]).await.unwrap();
-            let most = figures.reset_after(Some(figures_full_use(figures, now)), now);
+            let most = figures.reset_after(&full_use(figures, now), now);
             assert!(decision.retry_after().is_none_or(|wait| wait <= most), "{}, {figures}: {decision:?}", self.name);
         }
     }
@@ -145,6 +162,40 @@ impl<S: Store + Clone + 'static> Place<S> {
         let full = self.clock.now() + decision.limits[0].reset_after;
         assert!(kept >= full.as_secs(), "{}, {figures}: {kept} {full}", self.name);
         assert!(kept < full.as_secs() + 3 * 86_400, "in seconds, and not for ever");
+    }
+
+    /// Less is given back, more is charged as far as there is room, and what is beyond that is told.
+    async fn settles_what_it_has_come_to(&self, figures: Figures) {
+        let item = key();
+        let limiter = self.limiter();
+        let mut told = Vec::new();
+        for (estimate, actual) in [(4, 1), (2, 4), (1, 10)] {
+            let charges = [reserving(&item, figures, estimate)];
+            let (decision, taken) = limiter.take_unsettled(&charges).await.unwrap();
+            let settled = limiter.settle(&charges, taken, |_| Some(Actual::Cost(actual))).await;
+            let left = self.limiter().take(&[costing(&item, 1, figures, 0)]).await.unwrap().limits[0].remaining;
+            told.push((decision.limits[0].remaining, left, settled.beyond.iter().map(|b| b.1).sum::<u64>()));
+        }
+        assert_eq!(told, [(3, 6, 0), (4, 2, 0), (1, 0, 8)], "{}, {figures}", self.name);
+        let kept = &self.store.read(&item, &[]).await.unwrap().unwrap().buckets["limit"].entries;
+        assert_eq!(kept.iter().filter(|entry| entry.is_reservation()).count(), 0, "all are settled");
+    }
+
+    async fn settles_at_once(&self, figures: Figures) {
+        let item = key();
+        let calls = (0..7).map(|_| {
+            let (limiter, charges) = (self.limiter(), [reserving(&item, figures, 1)]);
+            tokio::spawn(async move {
+                let (decision, taken) = limiter.take_unsettled(&charges).await.unwrap();
+                assert!(decision.is_allowed());
+                limiter.settle(&charges, taken, |_| Some(Actual::Cost(0))).await
+            })
+        });
+        for call in calls.collect::<Vec<_>>() {
+            assert_eq!(call.await.unwrap().lost, 0);
+        }
+        let all = self.limiter().take(&[costing(&item, 1, figures, 7)]).await.unwrap();
+        assert!(all.is_allowed(), "{}, {figures}: {all:?}", self.name);
     }
 
     async fn charges_all_or_none(&self, figures: Figures) {
@@ -179,9 +230,10 @@ impl<S: Store + Clone + 'static> Place<S> {
 }
 
 /// The state of a limit of which all is used at `now`.
-fn figures_full_use(figures: Figures, now: Timestamp) -> Ticks {
-    match figures.take(None, now, figures.most()) {
-        Verdict::Allowed { tat } => tat,
+fn full_use(figures: Figures, now: Timestamp) -> State {
+    let most = figures.most();
+    match figures.take(None::<Ticks>, now, most) {
+        Verdict::Allowed { tat } => figures.charged(None::<Ticks>, now, tat, Some(Entry::new(now, 1, most))),
         verdict => panic!("{verdict:?}"),
     }
 }

@@ -100,7 +100,7 @@ fn no_figure_clock_or_stored_number_overflows() {
                 let _ = (b.reset_after(Some(tat), now), b.next_token_after(Some(tat), now), b.horizon_of(tat));
                 let (old, new) = (Terms::new(1, *b), Terms::new(2, *other));
                 for rule in [tollgate_core::OnChange::Proportional, tollgate_core::OnChange::Keep] {
-                    let carried = new.carry(&old, tat, now, rule);
+                    let carried = new.carry(&old, tat, now, rule).tat;
                     assert!(carried >= other.at(now));
                     // Debts times windows pass 128 bits: an empty bucket stays exactly empty.
                     if tat == emptied && rule == tollgate_core::OnChange::Proportional {

@@ -1,18 +1,18 @@
 //! A million random histories of calls on several keys, all or nothing: charges in flight, one of them denied and the
 //! others given back, refunds refused, late or lost, callers that crash, clocks 2 s apart, operators at work.
 //!
-//! Each runs the real [`Take`] and the real [`Refund`]. What is admitted is checked over every interval of every key,
+//! Each runs the real [`Take`] and the real [`Settlement`]. What is admitted is checked over every interval of every key,
 //! exactly, and every kind of naive refund breaks that bound in the same histories.
 
 use crate::store::{MS, Rng, SECOND, START, bucket, charge, over_bound_by_clocks};
 use std::ops::Range;
 use std::time::Duration;
-use tollgate_core::refund::Step as RefundStep;
+use tollgate_core::settle::Step as RefundStep;
 use tollgate_core::take::{Moment, Notice};
 use tollgate_core::write::Assign;
 use tollgate_core::{
-    Bucket, Charge, Charged, Charges, Check, Expect, Figures, Hold, Item, ItemKey, Key, LimitName, Override, Refund,
-    Span, Step, Take, Terms, Ticks, Timestamp, TokenBucket, Window, Write,
+    Bucket, Charge, Charged, Charges, Check, Expect, Figures, Hold, Item, ItemKey, Key, LimitName, Override,
+    Settlement, Span, Step, Take, Terms, Ticks, Timestamp, TokenBucket, Window, Write,
 };
 
 /// Histories in all, over the tests of the real protocol.
@@ -97,7 +97,7 @@ struct Giving {
     after: Bucket,
     /// The instant that the charge was dated by.
     charged_at: Timestamp,
-    refund: Refund,
+    refund: Settlement,
     write: Write,
 }
 
@@ -310,7 +310,7 @@ impl World {
             let item = part.left.unwrap();
             let after = item.buckets["l"].clone();
             let charged_at = part.dated.offset_by(self.offset(call.caller));
-            let (refund, step) = Refund::start(part.take.charged().to_vec(), &item, now);
+            let (refund, step) = Settlement::giving_back(part.take.charged().to_vec(), &item, now);
             let step = reckon(self.kind.rule, (&after, charged_at), part.cost, Some(&item), now).unwrap_or(step);
             if let RefundStep::Write(write) = step {
                 let (caller, key, cost) = (call.caller, part.key, part.cost);
@@ -419,7 +419,7 @@ fn reckon(
     let bucket = item.buckets.get("l")?;
     if rule == Rule::All && bucket.terms.figures.token_bucket().is_none() {
         // As if it had been charged to the window that is found.
-        return Some(Refund::start(vec![Charged::new(limit(), cost, bucket, now)], item, now).1);
+        return Some(Settlement::giving_back(vec![Charged::new(limit(), cost, bucket, now)], item, now).1);
     }
     let after = match rule {
         Rule::Real | Rule::WithoutGross => return None,
@@ -428,12 +428,12 @@ fn reckon(
         }
         Rule::AsIfNobodyWaited => {
             let (after, item) = (unpaced(after), Item { buckets: [(limit(), unpaced(bucket))].into(), ..item.clone() });
-            return Some(Refund::start(vec![Charged::new(limit(), cost, &after, charged_at)], &item, now).1);
+            return Some(Settlement::giving_back(vec![Charged::new(limit(), cost, &after, charged_at)], &item, now).1);
         }
         Rule::AllOfItsBusyPeriod => Bucket { tat: FAR, gross: FAR + bucket.refunded(), ..after.clone() },
         Rule::IgnoringOthers => Bucket { gross: after.tat + bucket.refunded(), ..after.clone() },
     };
-    Some(Refund::start(vec![Charged::new(limit(), cost, &after, charged_at)], item, now).1)
+    Some(Settlement::giving_back(vec![Charged::new(limit(), cost, &after, charged_at)], item, now).1)
 }
 
 /// The same bucket as if its calls went at once.

@@ -3,10 +3,10 @@
 use crate::store::{MS, SECOND, Store, at, bucket, charge, on_key, over_bound, single};
 use proptest::prelude::*;
 use std::time::Duration;
-use tollgate_core::refund::Step as RefundStep;
+use tollgate_core::settle::Step as RefundStep;
 use tollgate_core::take::Moment;
 use tollgate_core::{
-    Charge, Charged, Charges, Decision, LimitDecision, OnChange, Outcome, Refund, Terms, Timestamp, TokenBucket,
+    Charge, Charged, Charges, Decision, LimitDecision, OnChange, Outcome, Settlement, Terms, Timestamp, TokenBucket,
 };
 
 /// A pacer of `n` a second with a queue of `burst`, of which `delay` go at once.
@@ -90,7 +90,7 @@ fn give_back(store: &mut Store, cost: u64, (after, made): (&tollgate_core::Item,
     let name = tollgate_core::LimitName::new("l").unwrap();
     let charged = Charged::new(name, cost, &after.buckets["l"], made);
     let found = store.item.clone().unwrap();
-    let (_, RefundStep::Write(write)) = Refund::start(vec![charged], &found, now) else { return 0 };
+    let (_, RefundStep::Write(write)) = Settlement::giving_back(vec![charged], &found, now) else { return 0 };
     store.item = write.apply(Some(&found));
     found.buckets["l"].tat.0 - store.bucket("l").tat.0
 }

@@ -1,9 +1,9 @@
 //! What a refund gives back: the unused future of a slot, once.
 
 use crate::store::{SECOND, Store, at, bucket, plan, single};
-use tollgate_core::refund::Step;
+use tollgate_core::settle::Step;
 use tollgate_core::take::Moment;
-use tollgate_core::{Charged, Item, Refund, Take, Terms, Ticks, Timestamp};
+use tollgate_core::{Charged, Item, Settlement, Take, Terms, Ticks, Timestamp};
 
 fn terms() -> Terms {
     plan(1, "", bucket(1, SECOND, 10))
@@ -25,9 +25,11 @@ fn charged(store: &mut Store, cost: u64, now: Timestamp) -> (Vec<Charged>, Item)
 fn a_refund_after_the_bucket_has_moved_on_credits_nothing() {
     let mut store = Store::default();
     let (charge, left) = charged(&mut store, 4, at(0));
-    let late = Refund::start(charge.clone(), &left, at(4 * SECOND)).1;
+    let late = Settlement::giving_back(charge.clone(), &left, at(4 * SECOND)).1;
     assert_eq!(late, Step::Done, "what was charged has come back by itself");
-    let Step::Write(write) = Refund::start(charge.clone(), &left, at(SECOND)).1 else { panic!("three are left") };
+    let Step::Write(write) = Settlement::giving_back(charge.clone(), &left, at(SECOND)).1 else {
+        panic!("three are left")
+    };
     let given = write.apply(Some(&left)).unwrap();
     assert_eq!(
         given.buckets["l"].tat,
@@ -39,7 +41,7 @@ fn a_refund_after_the_bucket_has_moved_on_credits_nothing() {
     assert_eq!(write.apply(Some(&busy)), None);
     let (_, idle) = charged(&mut store, 1, at(60 * SECOND));
     assert_eq!(write.apply(Some(&idle)), None);
-    assert_eq!(Refund::start(charge, &idle, at(60 * SECOND)).1, Step::Done);
+    assert_eq!(Settlement::giving_back(charge, &idle, at(60 * SECOND)).1, Step::Done);
 }
 
 /// The numbers of the module's docs: 10 at 0 s, 5 more at 5 s, and the 10 are given back right after.
@@ -48,6 +50,6 @@ fn what_others_were_admitted_on_is_not_given_back() {
     let mut store = Store::default();
     let (ten, _) = charged(&mut store, 10, at(0));
     let (_, left) = charged(&mut store, 5, at(5 * SECOND));
-    let unused = ten[0].unused(&left.buckets["l"], at(5 * SECOND + 1));
+    let unused = ten[0].unused(&left.buckets["l"], 0, at(5 * SECOND + 1));
     assert_eq!(unused, Ticks(i128::from(5 * SECOND) - 1), "five of ten seconds lie ahead");
 }

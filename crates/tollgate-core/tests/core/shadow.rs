@@ -2,7 +2,7 @@
 
 use crate::store::{SECOND, Store, at, bucket, charge, on_key, plan};
 use tollgate_core::take::Moment;
-use tollgate_core::{Charge, Charges, Decision, Mode, Outcome, Refund, Step, Take, Terms};
+use tollgate_core::{Charge, Charges, Decision, Mode, Outcome, Settlement, Step, Take, Terms};
 
 fn enforced() -> Terms {
     plan(1, "", bucket(1, SECOND, 3))
@@ -77,8 +77,8 @@ fn a_shadow_does_not_say_allowed_of_what_it_has_not_counted() {
     let (mut second, Step::Write(without)) = Take::start(both(&reported()), Some(&charged), moment, 2) else {
         panic!("a write")
     };
-    let (_, step) = Refund::start(first.charged().to_vec(), &charged, moment.now);
-    let tollgate_core::refund::Step::Write(refund) = step else { panic!("a refund") };
+    let (_, step) = Settlement::giving_back(first.charged().to_vec(), &charged, moment.now);
+    let tollgate_core::settle::Step::Write(refund) = step else { panic!("a refund") };
     let refunded = refund.apply(Some(&charged)).unwrap();
     // The refund left the enforced limit busy: its bucket is full from this very instant.
     let item = without.apply(Some(&refunded)).unwrap();

@@ -137,7 +137,7 @@ fn is_charge(write: &Write, before: Option<&Item>, charges: &Charges) -> bool {
     write.limits.iter().any(|limit| match (&limit.assign, before.and_then(|i| i.buckets.get(&limit.limit))) {
         (Assign::Replace(next), Some(seen)) if !matches!(limit.expect, Expect::AbsentOr(_)) => {
             let rule = charges.charges().iter().find(|c| c.limit == limit.limit).unwrap().on_change;
-            next.tat > next.terms.carry(&seen.terms, seen.tat, next.busy_period.since, rule)
+            next.tat > next.terms.carry(&seen.terms, seen.state(), next.busy_period.since, rule).tat
         }
         _ => true,
     })

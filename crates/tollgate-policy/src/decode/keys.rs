@@ -39,6 +39,10 @@ pub(super) const LIMIT: KeyList = KeyList {
         "zone",
         "rate",
         "burst",
+        "debt",
+        "count",
+        "on_success",
+        "refund_on",
         "delay",
         "max_wait",
         "plans",
@@ -51,10 +55,10 @@ pub(super) const LIMIT: KeyList = KeyList {
         "on_store_failure",
         "headers",
     ],
-    later: &[("count", "remove `count`; every call is counted")],
+    later: &[],
 };
 
-pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", "burst"], later: &[] };
+pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", "burst", "debt"], later: &[] };
 
 pub(super) const ROUTE: KeyList = KeyList {
     table: "route",
@@ -62,7 +66,7 @@ pub(super) const ROUTE: KeyList = KeyList {
     later: &[("step_up", "remove `step_up`, and ask for a fresh second factor in the application")],
 };
 
-pub(super) const CHARGE: KeyList = KeyList { table: "charge", keys: &["limit", "cost"], later: &[] };
+pub(super) const CHARGE: KeyList = KeyList { table: "charge", keys: &["limit", "cost", "settle_within"], later: &[] };
 
 pub(super) const EXEMPTION: KeyList = KeyList { table: "exemption", keys: &["match", "why"], later: &[] };
 

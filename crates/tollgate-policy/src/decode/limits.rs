@@ -2,6 +2,7 @@
 
 use super::fields::{self, Fields, Node};
 use super::keys;
+use super::settling;
 use crate::algorithm::Algorithm;
 use crate::limit::{Figures, KeyPart, Limit};
 use crate::message::{Message, Messages};
@@ -79,6 +80,7 @@ fn limit(
     if let (Some(Algorithm::Pacer { delay }), Some(base)) = (algorithm, &base) {
         check_delay(report, &fields, delay, base);
     }
+    let counting = algorithm.map(|algorithm| settling::counting(report, &fields, algorithm));
     let own_item = fields.get("own_item").map(|node| fields::boolean(report, node, "own_item", "false"));
     let atomic = fields.get("atomic").map(|node| fields::boolean(report, node, "atomic", "false"));
     let mode = match fields.get("mode") {
@@ -109,6 +111,7 @@ fn limit(
         by_plan: by_plan?,
         max_wait: max_wait?,
         on_change: on_change?,
+        counting: counting??,
         messages: transpose(messages)?,
         upgrade_url: transpose(upgrade_url)?,
         on_store_failure: transpose(on_store_failure)?,
@@ -180,20 +183,14 @@ fn key_part<'a>(
 }
 
 fn algorithm(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Algorithm> {
-    let later = ["sliding-log"];
     let algorithm = match fields.get("algorithm") {
-        Some(node) if node.get_ref().as_str().is_some_and(|name| later.contains(&name)) => {
-            let name = node.get_ref().as_str().unwrap_or_default();
-            let help = "write `algorithm = \"token-bucket\"`, or remove the limit";
-            report.error(&node.span(), format!("algorithm `{name}` is not supported by this version"), help);
-            return None;
-        }
         Some(node) => {
             let all = [
                 Algorithm::TokenBucket,
                 Algorithm::FixedWindow,
                 Algorithm::Quota(Zone::UTC),
                 Algorithm::SlidingWindow,
+                Algorithm::SlidingLog,
                 Algorithm::Pacer { delay: 0 },
             ];
             fields::word(report, node, "algorithm", &all.map(|algorithm| (algorithm.as_str(), algorithm)))?
@@ -286,10 +283,11 @@ fn figures(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algorithm) -
         _ => 1..=TokenBucket::MAX_TOKENS,
     };
     let size = burst.map(|node| fields::integer(report, node, "burst", range, "20"));
+    let debt = settling::debt(report, fields, algorithm);
     let (node, text, rate) = rate?;
     let size = transpose(size);
     // A burst that cannot be read must not hide what is wrong with the rate: that is checked with a burst of 1.
-    let build = algorithm.build(text, rate, size.unwrap_or(Some(1)));
+    let build = algorithm.build(text, rate, size.unwrap_or(Some(1)), debt.unwrap_or(0));
     let build = build.map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()?;
     let build = build
         .map_err(|error| {
@@ -299,7 +297,7 @@ fn figures(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algorithm) -
             report.error(&at, error.to_string(), help);
         })
         .ok();
-    size.and(build)
+    size.and(debt).and(build)
 }
 
 fn by_plan(

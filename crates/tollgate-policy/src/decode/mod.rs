@@ -9,6 +9,7 @@ mod identity;
 mod keys;
 mod limits;
 mod routes;
+mod settling;
 
 pub use keys::{KEYS, KeyList};
 
@@ -39,6 +40,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let exemptions = routes::exemptions(report, root.get("exempt"));
     check::reachable(report, &routes, &exemptions);
     check::advise(report, &limits, &routes, revision.unwrap_or(1));
+    settling::advise(report, &identity.identity, &limits);
     chosen::advise(report, &identity, &plans, &limits, &routes);
 
     let limits = limits.into_iter().map(|entry| entry.limit).collect::<Option<Vec<_>>>()?;

@@ -3,6 +3,7 @@
 use super::fields::{self, Fields, Node};
 use super::keys;
 use super::limits::{LimitEntry, store_failure};
+use super::settling;
 use crate::algorithm::Algorithm;
 use crate::charges::{most_items, most_sharing};
 use crate::identity::{Identity, Source};
@@ -126,11 +127,12 @@ fn charges_of(
 
 /// A charge, and its limit unless something is wrong with that.
 fn charge<'a>(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'a>) -> Option<(RouteCharge, Option<&'a Limit>)> {
-    let (name_node, cost_node) = if node.get_ref().is_str() {
-        (node, None)
+    let (name_node, cost_node, within_node) = if node.get_ref().is_str() {
+        (node, None, None)
     } else {
         let fields = Fields::open(report, node, "a charge", &keys::CHARGE)?;
-        (fields.required(report, "limit", "name the limit: `{ limit = \"units\", cost = 5 }`")?, fields.get("cost"))
+        let name = fields.required(report, "limit", "name the limit: `{ limit = \"units\", cost = 5 }`")?;
+        (name, fields.get("cost"), fields.get("settle_within"))
     };
     let name = fields::text(report, name_node, "limit", "\"orders\"")?;
     let cost = match cost_node {
@@ -147,7 +149,8 @@ fn charge<'a>(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'a>) -> Opt
         check_cost(report, &cost_node.unwrap_or(node).span(), limit, cost);
         warn_of_pacer(report, &name_node.span(), limit);
     }
-    Some((RouteCharge::new(LimitName::new(name).ok()?, cost), limit))
+    let settle_within = within_node.and_then(|node| settling::settle_within(report, node, limit));
+    Some((RouteCharge { settle_within, ..RouteCharge::new(LimitName::new(name).ok()?, cost) }, limit))
 }
 
 fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {

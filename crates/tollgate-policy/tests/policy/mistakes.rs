@@ -147,11 +147,35 @@ fn figures_of_plans() {
 #[test]
 fn what_comes_later_is_refused_in_so_many_words() {
     let later = "not supported by this version";
-    one(&extra("algorithm = \"sliding-log\""), "5:13", later);
-    one(&extra("count = \"failures\""), "5:1", later);
     one(&extra("on_store_failure = \"local\""), "5:20", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"5min\" }"), "16:1", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\non_store_failure = \"local\""), "16:20", later);
+}
+
+#[test]
+fn the_figures_of_logs() {
+    let log = |rate: &str, rest: &str| {
+        format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"{rate}\"\nalgorithm = \"sliding-log\"\n{rest}")
+    };
+    one(&log("33/h", ""), "4:8", "from 1 to 32 for a log");
+    one(&log("5/1ms", ""), "4:8", "from 1 s to 200 years");
+    one(&log("5/15min", "burst = 5"), "6:9", "has no burst");
+    one(&log("5/15min", "debt = 5"), "6:8", "`algorithm = \"sliding-log\"` has no debt");
+    let plan = "plans.pro = { rate = \"5/h\" }\n[plans]\nnames = [\"pro\"]";
+    one(&log("5/15min", plan), "6:13", "is counted over another period");
+}
+
+#[test]
+fn what_calls_count_as() {
+    one(&extra("count = \"successes\""), "5:9", "count");
+    one(&extra("on_success = \"keep\""), "5:14", "is for limits that count failures");
+    one(&extra("count = \"failures\"\non_success = \"clear\""), "6:14", "only a log knows");
+    one(&extra("refund_on = \"4xx\""), "5:13", "refund_on");
+    one(&extra("algorithm = \"pacer\"\nburst = 1\ncount = \"failures\""), "7:9", "it counts");
+    one(&extra("debt = -1"), "5:8", "debt must be a whole number from 0");
+    let charge = |rest: &str| routes(&format!("[[routes]]\nmatch = \"*\"\ncharge = [{{ limit = \"a\", {rest} }}]"));
+    one(&charge("settle_within = \"2day\""), "15:42", "from 1 s to a day");
+    one(&charge("settle_within = \"0s\""), "15:42", "from 1 s to a day");
 }
 
 #[test]

@@ -1,0 +1,145 @@
+//! Settling what a call was charged: giving it back where the call is refused elsewhere or does not take place, and making it the
+//! true cost where that is known afterwards.
+//!
+//! Invariant: a write whose fate is unknown is sent again only if the table can tell that it was applied; what is not given
+//! back comes back as the bucket refills.
+
+use super::{Driven, Limiter, Met, Taken};
+use crate::error::{Fate, Result};
+use crate::meter::Event;
+use crate::partition_key;
+use crate::patience::{Backoff, Patience};
+use crate::store::Store;
+use futures_util::future::join_all;
+use std::sync::Arc;
+use tollgate_core::settle::Step;
+use tollgate_core::{Actual, Charged, Charges, Decision, Item, LimitName, Settlement, Take};
+
+/// What became of what a call was charged.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settled {
+    /// Limits that the call cost more than their room and debt, and by how many tokens. Those are not charged.
+    pub beyond: Vec<(LimitName, u64)>,
+    /// Items of which the store gave no answer. What they were charged may be settled or not; it is not charged twice.
+    pub lost: usize,
+}
+
+/// An item after its settlement.
+struct Left {
+    item: Arc<Item>,
+    /// Whether there was anything to settle.
+    wrote: bool,
+    beyond: Vec<(LimitName, u64)>,
+}
+
+impl<S: Store> Limiter<S> {
+    /// Gives back what a call that does not take place was charged on `charges`, as far as that can be: the part of its slots
+    /// in the future, and of a pacer's only what nobody waits behind. What the store does not answer is counted as lost.
+    pub async fn cancel(&self, charges: &[Charges], taken: Taken) {
+        self.settle(charges, taken, |_| Some(Actual::Cost(0))).await;
+    }
+
+    /// Makes what a call was charged on `charges` what it has come to, limit by limit; `None` leaves a charge as it is.
+    ///
+    /// Less is given back as far as it lies in the future ([`tollgate_core::settle`]), more is charged up to the limit's debt. A
+    /// charge that was made to be settled ([`settled_within`](tollgate_core::Charge::settled_within)) is settled once, however often
+    /// the request is repeated; any other is, or is lost. One write for each item. Nothing is left for later: where a process
+    /// is frozen after its answer, settle before it.
+    pub async fn settle(
+        &self,
+        charges: &[Charges],
+        taken: Taken,
+        actual: impl Fn(&LimitName) -> Option<Actual>,
+    ) -> Settled {
+        let settle = async |(charges, part): (&Charges, Option<Driven>)| {
+            let mut part = part?;
+            let left = part.item.take()?;
+            let told = |charged: Charged| actual(charged.limit()).map(|actual| (charged, actual));
+            let wanted: Vec<_> = part.charged.into_iter().filter_map(told).collect();
+            (!wanted.is_empty()).then_some(())?;
+            Some(self.settle_item(charges, wanted, left).await)
+        };
+        let mut settled = Settled::default();
+        for answer in join_all(charges.iter().zip(taken.0).map(settle)).await.into_iter().flatten() {
+            match answer {
+                Ok(left) => {
+                    if left.wrote {
+                        self.store.meter().record(Event::Settled);
+                    }
+                    settled.beyond.extend(left.beyond);
+                }
+                Err(error) => {
+                    self.store.meter().record(Event::SettlementLost);
+                    tracing::warn!(%error, "a charge could not be settled");
+                    settled.lost += 1;
+                }
+            }
+        }
+        for (limit, tokens) in &settled.beyond {
+            self.store.meter().record(Event::BeyondDebt { limit: limit.as_str(), tokens: *tokens });
+        }
+        settled
+    }
+
+    /// Gives back what a part of a refused call was charged, and tells its limits as they are then.
+    pub(super) async fn give_back(&self, charges: &Charges, part: &mut Driven) {
+        let (Some(left), false) = (part.item.take(), part.charged.is_empty()) else { return };
+        let all = std::mem::take(&mut part.charged).into_iter().map(|charged| (charged, Actual::Cost(0))).collect();
+        match self.settle_item(charges, all, left).await {
+            Ok(left) => {
+                if left.wrote {
+                    self.store.meter().record(Event::Refunded);
+                }
+                part.decision = Decision::new(Take::tell(charges, &left.item, self.store.moment()));
+            }
+            Err(error) => {
+                self.store.meter().record(Event::RefundLost);
+                tracing::warn!(%error, "a charge could not be given back");
+            }
+        }
+    }
+
+    async fn settle_item(&self, charges: &Charges, wanted: Vec<(Charged, Actual)>, left: Arc<Item>) -> Result<Left> {
+        let now = self.store.moment().now;
+        let (settlement, step) = Settlement::start(wanted, &left, now, fastrand::u64(..));
+        match self.go_through(charges, &settlement, step.clone(), left.clone()).await {
+            // The write may have been applied, or not: if it was, this one is refused.
+            Err(error) if error.fate() == Fate::Unknown && settlement.is_idempotent() => {
+                self.go_through(charges, &settlement, step, left).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Writes until nothing is left to settle.
+    async fn go_through(
+        &self,
+        charges: &Charges,
+        settlement: &Settlement,
+        mut step: Step,
+        mut item: Arc<Item>,
+    ) -> Result<Left> {
+        let mut now = self.store.moment().now;
+        let pk = partition_key::of(charges.item());
+        let patience = Patience::new(self.deadline);
+        let mut backoff = Backoff::new(Self::FIRST_PAUSE);
+        for _ in 0..Self::MOST_WRITES {
+            let beyond = settlement.beyond(&item, now);
+            let write = match step {
+                Step::Done => return Ok(Left { item, wrote: false, beyond }),
+                Step::Write(write) => write,
+            };
+            match self.write(charges, &pk, &write, &patience).await? {
+                Met::Applied(item) => return Ok(Left { item, wrote: true, beyond }),
+                Met::Refused(found) => {
+                    patience.make_way(&mut backoff).await?;
+                    now = self.store.moment().now;
+                    step = settlement.refused(found.as_deref(), now);
+                    item = found.unwrap_or_default();
+                }
+            }
+        }
+        Err(patience.contended(Fate::NotApplied))
+    }
+}

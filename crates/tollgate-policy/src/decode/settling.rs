@@ -1,0 +1,103 @@
+//! What a call is counted as once it is over: `count`, `on_success`, `refund_on` and `debt` of a limit, `settle_within` of a charge.
+//!
+//! Invariant: what is not said means that a call counts, as what it was charged, whatever comes of it.
+
+use super::fields::{self, Fields, Node};
+use super::limits::LimitEntry;
+use crate::algorithm::Algorithm;
+use crate::identity::{Identity, Source};
+use crate::limit::{Counting, KeyPart, Limit, OnSuccess};
+use crate::rate;
+use crate::report::Report;
+use std::time::Duration;
+use tollgate_core::TokenBucket;
+
+/// How long a charge may wait to be settled.
+const WAITS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
+
+pub(super) fn counting(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algorithm) -> Option<Counting> {
+    let failures_only = match fields.get("count") {
+        Some(node) => fields::word(report, node, "count", &[("all", false), ("failures", true)])?,
+        None => false,
+    };
+    let words = [("clear", OnSuccess::Clear), ("keep", OnSuccess::Keep)];
+    let on_success = match fields.get("on_success") {
+        Some(node) => Some((node, fields::word(report, node, "on_success", &words)?)),
+        None => None,
+    };
+    let refunds_failures = match fields.get("refund_on") {
+        Some(node) => fields::word(report, node, "refund_on", &[("5xx", true)])?,
+        None => false,
+    };
+    for node in ["count", "refund_on"].into_iter().filter_map(|key| fields.get(key)) {
+        if matches!(algorithm, Algorithm::Pacer { .. }) {
+            let help = "remove it, or write another algorithm";
+            report.error(&node.span(), "a call of a pacer has gone when its answer is known: it counts", help);
+            return None;
+        }
+    }
+    let clears = algorithm == Algorithm::SlidingLog;
+    let successes = match (failures_only, on_success) {
+        (false, Some((node, _))) => {
+            let help = "write `count = \"failures\"` beside it, or remove it";
+            report.error(&node.span(), "`on_success` is for limits that count failures", help);
+            return None;
+        }
+        (true, Some((node, OnSuccess::Clear))) if !clears => {
+            let help = "write `on_success = \"keep\"`, or `algorithm = \"sliding-log\"`";
+            report.error(&node.span(), "only a log knows which failures came before a success", help);
+            return None;
+        }
+        (true, Some((_, chosen))) => Some(chosen),
+        (true, None) => Some(if clears { OnSuccess::Clear } else { OnSuccess::Keep }),
+        (false, None) => None,
+    };
+    Some(Counting { successes, refunds_failures, is_chosen: on_success.is_some() })
+}
+
+/// `debt` of a limit or of a plan's table; 0 where nothing is said, `None` if it is wrong.
+pub(super) fn debt(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algorithm) -> Option<u64> {
+    let Some(node) = fields.get("debt") else { return Some(0) };
+    if !algorithm.has_debt() {
+        let message = format!("a limit with `algorithm = \"{}\"` has no debt", algorithm.as_str());
+        report.error(&node.span(), message, "remove `debt`, or write `algorithm = \"token-bucket\"`");
+        return None;
+    }
+    fields::integer(report, node, "debt", 0..=TokenBucket::MAX_TOKENS, "50")
+}
+
+/// `settle_within` of a charge, if it is right.
+pub(super) fn settle_within(report: &mut Report<'_>, node: Node<'_>, limit: Option<&Limit>) -> Option<Duration> {
+    let text = fields::text(report, node, "settle_within", "\"1min\"")?;
+    let read = rate::read_duration(text);
+    let within = read.map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()?;
+    if !WAITS.contains(&within) {
+        let help = "write a time in which a handler has answered, like \"1min\"";
+        report.error(&node.span(), format!("settle_within must be from 1 s to a day, not {text:?}"), help);
+        return None;
+    }
+    if limit.is_some_and(|limit| matches!(limit.algorithm, Algorithm::Pacer { .. })) {
+        let help = "remove `settle_within`, or charge a limit with another algorithm";
+        report.error(&node.span(), "what a call of a pacer costs is settled when it is told to go", help);
+        return None;
+    }
+    Some(within)
+}
+
+/// Whoever has one account would otherwise clear what his address has tried on others, as often as he likes.
+pub(super) fn advise(report: &mut Report<'_>, identity: &Identity, limits: &[LimitEntry]) {
+    let proves = |dimension: &str| !matches!(identity.source(dimension), Some(Source::ClientIp(_)));
+    for entry in limits {
+        let Some(limit) = &entry.limit else { continue };
+        let Counting { successes, is_chosen, .. } = limit.counting;
+        let is_proved = limit.key.iter().any(|part: &KeyPart| part.alternatives().all(proves));
+        if successes == Some(OnSuccess::Clear) && !is_chosen && !is_proved {
+            let message = format!(
+                "a success clears the failures of limit `{}`, which is not counted by whom it is of: one account of one's own \
+                 is enough to try others for ever",
+                limit.name
+            );
+            report.warning(&entry.at, message, "write `on_success = \"keep\"`, or \"clear\" if that is wanted");
+        }
+    }
+}
