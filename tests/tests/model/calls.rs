@@ -5,7 +5,7 @@ use crate::properties::{Admission, Event, Fault, fits, over_admitted, override_e
 use crate::shared::Shared;
 use crate::state::{Flight, Phase, Reply, State, Work};
 use crate::table::{EPOCH, Table};
-use crate::windows;
+use crate::{logs, windows};
 use tollgate_core::take::Notice;
 use tollgate_core::write::ItemCheck;
 use tollgate_core::{Decision, Held, Item, Mode, Outcome, Step, Take, Timestamp, Write};
@@ -105,8 +105,9 @@ impl Table {
                 match step {
                     Step::Done(decision) if decision.is_allowed() => {
                         s.parties[c].phase = Phase::Idle;
-                        self.forget(s, c);
                         self.admit(s, &flight, &decision, &item);
+                        self.settle(s, flight, &item);
+                        self.forget(s, c);
                     }
                     // A denial that moved a bucket to other terms, or a limit that has room since.
                     step => self.follow(s, flight, step, Some((Some(&item), s.secs))),
@@ -132,7 +133,10 @@ impl Table {
         if flight.writes > 1 {
             self.coverage.note(Event::AdmittedAfterRefusal);
         }
+        let actual = self.scenario.callers[flight.party].settles;
         for (charge, told) in self.charges(flight.party, flight.turn).charges().iter().zip(&decision.limits) {
+            // What is charged beyond the estimate is told when it is.
+            let cost = actual.map_or(charge.cost, |actual| actual.min(charge.cost));
             if told.terms.revision > charge.terms.revision {
                 self.coverage.note(Event::FollowedNewer);
             }
@@ -142,19 +146,26 @@ impl Table {
             }
             if told.outcome != Outcome::Allowed {
                 self.coverage.note(Event::LeftOut);
-            } else if charge.cost > 0 {
+            } else if cost > 0 {
                 let secs = windows::opening(&left.buckets[&charge.limit]).unwrap_or(flight.secs);
-                let (limit, cost) = (charge.limit.clone(), charge.cost);
-                s.admitted.push(Admission { limit, secs, cost, under });
+                s.admitted.push(Admission { limit: charge.limit.clone(), secs, cost, under });
             }
         }
-        s.admitted.sort();
-        let is_over = windows::over_admitted(&self.scenario, &s.admitted, s.item.as_deref());
-        if is_over || over_admitted(&self.scenario, &s.admitted) {
-            self.raise(s, Fault::OverAdmitted);
-        }
+        self.check_admitted(s);
         if override_exceeded(&self.scenario, &s.admitted) {
             self.raise(s, Fault::OverrideExceeded);
+        }
+    }
+}
+
+impl Table {
+    /// Whether what was admitted so far is within every bound.
+    pub(crate) fn check_admitted(&self, s: &mut State) {
+        s.admitted.sort();
+        let is_over = windows::over_admitted(&self.scenario, &s.admitted, s.item.as_deref())
+            || logs::over_admitted(&self.scenario, &s.admitted);
+        if is_over || over_admitted(&self.scenario, &s.admitted) {
+            self.raise(s, Fault::OverAdmitted);
         }
     }
 }

@@ -15,6 +15,8 @@
 //! - A call may be on another key, too, which denies it after this one was charged, at any time within the deadline. Then it
 //!   is never admitted, and its charge is given back from the item that it left; that may be refused, lost or late like any
 //!   write, or never begin.
+//! - A call may turn out to cost more or less than it was charged, and then settles that before its next. It waits for the answer
+//!   and, if none comes, settles once more; the first request may still arrive, before or after.
 //! - An operator looks at the item and sets its hold, again if somebody was faster. Its writes may be late, too.
 //! - A caller that charges exactly, as part of a transaction, hears only that its write was applied, not what it left.
 //! - The table evaluates one write at a time, and may delete the item as soon as its time in whole seconds is past
@@ -28,6 +30,8 @@
 //! | --- | --- |
 //! | never over-admits | for all admissions `i <= j`: cost in `[t_i, t_j] <= B + rate * (t_j - t_i + spread of clocks)`, in integers; the largest burst and rate where terms change, overrides included; of a limit that only reports, what it says is allowed |
 //! | no window over-admits | what was admitted in a window is at most what it has, and at most what the item says it counted; so is what the window before a sliding one admitted |
+//! | no log over-admits | in no window, shorter by the spread of clocks, was more admitted than it has; its integer is what its entries cost |
+//! | no call is settled twice | whatever takes an entry out finds it there |
 //! | no call is charged twice | at most one charging write of a call is ever applied |
 //! | allowed only if charged | no call is allowed unless its own write was applied |
 //! | a denial is exact | at the moment of the refusal that it was concluded from, the cost did not fit a limit that denies |
@@ -85,6 +89,14 @@
 //! | windows, expiry | 2 + 2, clocks -1, +1 s | two of 2 s or 370 s | deletion | 115,782 + 127,571 |
 //! | windows, refunds | 1 that may be refunded, 2, 1 refunded | one of 2 s | | 50,145 + 41,346 |
 //! | windows, newer revision | 2 old, 2 new exact, 1 new | one of 2 s | 2 -> 3 in 2 s | 434,140 + 285,899 |
+//! | log, contention | 2 + 2 + 1, one of cost 2 | one of 1 s or 2 s | 2 in 2 s, here and below | 167,535 |
+//! | log, expiry | 2 + 2, clocks -1, +1 s | two of 2 s or 370 s | 2 in 3 s; deletion; requests arrive within 360 s or never | 59,263 |
+//! | log, successes | 1 that may succeed, 2, 1 that succeeds | one of 2 s | | 53,542 |
+//! | log, newer revision | 2 old, 2 new exact, 1 new | one of 2 s | 2 -> 3 in 2 s | 404,452 |
+//! | log, settled twice | 2 that succeed, 2 | one of 2 s | one loss | 79,475 |
+//! | settling, less | 1 of cost 3 that has cost 1, 2, 1, clocks 0, +1 s | one of 1 s | one loss | 174,306 |
+//! | settling, more | 1 of cost 1 that has cost 3, 2, clocks 0, -1 s | two of 1 s or 3 s | debt 1; one loss | 59,366 |
+//! | settling, expiry | the same, clocks +1 s | two of 1 s or 368 s | deletion | 27,658 |
 //!
 //! The whole takes about two minutes of processor time without optimisation; the states are counted for the code as it is,
 //! and each test asserts that there are about as many.
@@ -102,6 +114,7 @@
 //!   left it no longer, or into another busy period;
 //! - of a hold: that it is compared as a value (another, or none, taken for it), that what has ended is removed only as it
 //!   was seen, that `expires_at` waits for its end, that a guess by a ban asks for no ban;
+//! - of what settles: that the entry is there (6 actions: sent again, it would be given back twice, or charged twice);
 //! - the horizon; expiry; not sending an ambiguous write again.
 //!
 //! What is not needed here: of the `f` and the `b` that a change has seen either is enough, since every change of `f`
@@ -111,6 +124,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod calls;
+mod logs;
 mod mutant;
 mod mutants;
 mod operators;

@@ -51,6 +51,8 @@ pub(crate) enum Mutant {
     RefundsInAnyBusyPeriod,
     /// A refund does not check the `b` seen.
     RefundWithoutBusyPeriod,
+    /// What settles a charge does not check that its entry is there.
+    SettlesWithoutEntry,
     /// A refund does not check the `g` seen, so not whether anything was charged since.
     RefundWithoutGross,
     /// The busy form does not check the hold.
@@ -141,7 +143,7 @@ impl Mutant {
         let (Expect::AbsentOr(checks) | Expect::Present(checks)) = &mut limit.expect else { return };
         for check in &mut *checks {
             match (self, check) {
-                (Self::BusyWithoutCeiling, Check::TatBetween(_, to)) => *to = Ticks(i128::MAX),
+                (Self::BusyWithoutCeiling, Check::TatBetween(_, to) | Check::TatAtMost(to)) => *to = Ticks(i128::MAX),
                 (Self::BusyWithoutFloor, Check::TatBetween(from, _)) => *from = Ticks(i128::MIN),
                 _ => {}
             }
@@ -156,6 +158,7 @@ impl Mutant {
             (Self::ExactWithoutBusyPeriod, Form::Exact) | (Self::RefundWithoutBusyPeriod, Form::Refund) => {
                 matches!(check, Check::BusyPeriodIs(_))
             }
+            (Self::SettlesWithoutEntry, _) => matches!(check, Check::Holds(_)),
             (Self::ExactWithoutGross, Form::Exact) | (Self::RefundWithoutGross, Form::Refund) => {
                 matches!(check, Check::GrossIs(_))
             }

@@ -3,6 +3,7 @@
 mod calls;
 mod exact;
 mod holds;
+mod logs;
 mod refunds;
 mod windows;
 

@@ -5,7 +5,7 @@
 
 use crate::scenario::Scenario;
 use crate::table::EPOCH;
-use crate::windows;
+use crate::{logs, windows};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tollgate_core::write::Assign;
 use tollgate_core::{
@@ -35,6 +35,8 @@ pub(crate) enum Fault {
     PulledBack,
     /// A refund gave back more than the charge, or twice.
     OverRefunded,
+    /// A charge was settled again, or beside its entry.
+    SettledTwice,
     /// A refund was applied to another busy period than the charge's.
     RefundedElsewhere,
     /// A charge was applied to an item under a ban.
@@ -83,6 +85,10 @@ pub(crate) enum Event {
     Lapsed,
     /// A call was admitted without a limit that only reports.
     LeftOut,
+    /// A call that cost more than it was charged was charged the rest.
+    ChargedMore,
+    /// What was settled was sent again, and found settled.
+    FoundSettled,
 }
 
 /// Which events have happened anywhere in a run. Kept beside the states, since a flag in them would multiply them.
@@ -127,7 +133,8 @@ pub(crate) fn override_exceeded(scenario: &Scenario, admitted: &[Admission]) -> 
 }
 
 fn exceeds(buckets: &[TokenBucket], admitted: &[&Admission], scenario: &Scenario) -> bool {
-    let Some(burst) = buckets.iter().map(|b| i128::from(b.burst())).max() else { return false };
+    // What calls turn out to cost more may go into debt.
+    let Some(burst) = buckets.iter().map(|b| i128::from(b.burst() + b.debt())).max() else { return false };
     admitted.iter().enumerate().any(|(i, first)| {
         let mut cost = 0;
         admitted[i..].iter().any(|last| {
@@ -156,7 +163,8 @@ pub(crate) fn fits(charges: &Charges, decision: &Decision, item: Option<&Item>, 
     told.filter(|(charge, _)| charge.mode == Mode::Enforce).all(|(charge, told)| {
         let found = item.and_then(|item| item.buckets.get(&charge.limit));
         let Some(bucket) = told.terms.figures.token_bucket() else {
-            return windows::fits(&told.terms, found, now, charge.cost).unwrap();
+            let fits = || windows::fits(&told.terms, found, now, charge.cost).unwrap();
+            return logs::fits(&told.terms, found, now, charge.cost).unwrap_or_else(fits);
         };
         let (period, ns) = (i128::from(bucket.period()), i128::from(now.as_nanos()));
         let now_ticks = ns * i128::from(bucket.n());
@@ -180,7 +188,7 @@ pub(crate) fn expires_in_time(scenario: &Scenario, item: &Item) -> bool {
     let by_slowest = scenario.slowest(deleted - EPOCH);
     let by_slowest = |b: &Bucket| {
         let is_full = |bucket: TokenBucket| b.tat.0 <= i128::from(by_slowest.as_nanos()) * i128::from(bucket.n());
-        b.terms.figures.token_bucket().map_or_else(|| windows::is_over(b, by_slowest).unwrap(), is_full)
+        b.terms.figures.token_bucket().map_or_else(|| logs::is_over(b, by_slowest).unwrap(), is_full)
     };
     item.buckets.values().all(by_slowest)
         && item.hold.as_ref().is_none_or(|hold| hold.until() <= Timestamp::from_secs(deleted))

@@ -1,13 +1,18 @@
-//! Calls that another key denies: the caller runs the real [`Settlement`] on what it charged, and is not admitted.
+//! Calls that another key denies, and those that turn out to cost something else: the caller runs the real [`Settlement`] on what it
+//! charged. The former are not admitted.
 
+use crate::logs;
 use crate::mutant::Mutant;
-use crate::properties::{Event, Fault};
+use crate::properties::{Admission, Event, Fault};
 use crate::scenario::Elsewhere;
 use crate::shared::Shared;
 use crate::state::{Flight, Phase, Reply, State, Work};
 use crate::table::Table;
 use tollgate_core::settle::Step;
-use tollgate_core::{Bucket, Charged, Charges, Item, LimitName, Settlement, Terms, Ticks, Timestamp};
+use tollgate_core::write::Assign;
+use tollgate_core::{
+    Actual, Bucket, Charged, Charges, Item, LimitName, LimitWrite, Settlement, Terms, Ticks, Timestamp, Write,
+};
 
 /// A charge on one limit, and the bucket that it left.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,6 +29,8 @@ pub(crate) struct Giving {
     charges: Vec<Left>,
     /// The instant that the charge was dated by.
     charged_at: Timestamp,
+    /// What the call has cost, unless it is refused, and whether that may be told once more.
+    actual: Option<(u64, bool)>,
 }
 
 impl Giving {
@@ -41,7 +48,7 @@ impl Giving {
         };
         let left: Vec<_> = asked.charges().iter().filter(|c| c.cost > 0).map(left).collect();
         let (refund, step) = Settlement::giving_back(charged.to_vec(), item, now);
-        let giving = Self { refund, charges: left, charged_at };
+        let giving = Self { refund, charges: left, charged_at, actual: None };
         let step = giving.naive(mutant, Some(item), now).unwrap_or(step);
         (giving, step)
     }
@@ -73,29 +80,66 @@ impl Giving {
         Some(item.map_or(Step::Done, |item| Settlement::giving_back(charged, item, now).1))
     }
 
-    pub(crate) fn busy_periods(&self) -> impl Iterator<Item = u64> {
-        self.charges.iter().map(|left| left.after.busy_period.id)
+    /// The ids that a busy period or an entry must not have beside it.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+        let of = |left: &Left| {
+            let entries = left.after.entries.iter().map(|entry| entry.id);
+            entries.chain([left.after.busy_period.id]).collect::<Vec<_>>()
+        };
+        self.charges.iter().flat_map(of)
     }
 
-    /// What is wrong with the `nth` refund, if anything.
-    pub(crate) fn fault(&self, nth: u8, before: Option<&Item>, next: &Item) -> Option<Fault> {
+    /// No answer has come: what may still arrive, and what is sent again. What has no entry is sent once.
+    pub(crate) fn given_up(&self) -> (Work, Option<Work>) {
+        let last = |actual| Work::Refund(Self { actual: Some((actual, false)), ..self.clone() });
+        match self.actual {
+            Some((actual, true)) => (last(actual), Some(last(actual))),
+            _ => (Work::Refund(self.clone()), None),
+        }
+    }
+
+    /// What is wrong with the `nth` write that settles, if anything.
+    pub(crate) fn fault(&self, nth: u8, write: &Write, before: Option<&Item>, next: &Item) -> Option<Fault> {
         let Some(before) = before.filter(|_| nth == 1) else { return Some(Fault::OverRefunded) };
-        for (limit, next) in &next.buckets {
-            let before = &before.buckets[limit];
+        for write in &write.limits {
+            let (before, next) = (&before.buckets[&write.limit], &next.buckets[&write.limit]);
+            let left = self.charges.iter().find(|left| left.limit == write.limit).unwrap();
+            let entry = logs::settled(write);
+            if entry.is_some_and(|entry| !before.entries.contains(&entry)) {
+                return Some(Fault::SettledTwice);
+            }
             let given = before.tat - next.tat;
-            if before == next {
+            if given.0 <= 0 && self.actual.is_some() {
                 continue;
             }
-            let left = self.charges.iter().find(|left| left.limit == *limit).unwrap();
-            if before.busy_period != left.after.busy_period {
+            if before.busy_period != left.after.busy_period && entry.is_none_or(|entry| entry.is_reservation()) {
                 return Some(Fault::RefundedElsewhere);
             }
-            let expected = Bucket { tat: next.tat, ..before.clone() };
-            if *next != expected || given.0 <= 0 || given > inc(&before.terms, left.cost) {
+            let entries = entry.iter().fold(before.entries.clone(), tollgate_core::Entries::without);
+            let expected = Bucket { tat: next.tat, entries, ..before.clone() };
+            let kept = self.actual.map_or(0, |(actual, _)| actual);
+            if *next != expected || given.0 <= 0 || given > inc(&before.terms, left.cost - kept) {
                 return Some(Fault::OverRefunded);
             }
         }
         None
+    }
+
+    /// What a write that settles has charged beside.
+    pub(crate) fn more(&self, secs: u64, write: &Write, before: Option<&Item>, next: &Item) -> Vec<Admission> {
+        let Some(before) = before else { return Vec::new() };
+        let of = |write: &LimitWrite| {
+            let (before, next) = (&before.buckets[&write.limit], &next.buckets[&write.limit]);
+            let bucket = next.terms.figures.token_bucket()?;
+            let inc = match &write.assign {
+                Assign::Extend { inc, .. } => *inc,
+                Assign::Replace(next) => next.tat - bucket.at(next.busy_period.since),
+                Assign::GiveBack { .. } => return None,
+            };
+            let cost = u64::try_from(inc.0).unwrap() / bucket.period();
+            (next.tat > before.tat).then(|| Admission { limit: write.limit.clone(), secs, cost, under: None })
+        };
+        write.limits.iter().filter_map(of).collect()
     }
 }
 
@@ -135,13 +179,29 @@ impl Table {
         self.give_back(s, flight, step);
     }
 
+    /// A call has come to what it was not charged: that is told, before the next.
+    pub(crate) fn settle(&self, s: &mut State, mut flight: Flight, item: &Shared<Item>) {
+        let (c, Work::Call(take)) = (flight.party, &flight.work) else { return };
+        let Some(actual) = self.scenario.callers[c].settles else { return };
+        let moment = self.moment(c, s.secs);
+        let charged = (take.charged(), self.moment(c, flight.secs).now);
+        let (mut giving, _) = Giving::start(Mutant::None, self.charges(c, flight.turn), charged, item, moment.now);
+        let settled = take.charged().iter().map(|charged| (charged.clone(), Actual::Cost(actual))).collect();
+        let (settlement, step) = Settlement::start(settled, item, moment.now, s.fresh_busy_period());
+        (giving.refund, giving.actual) = (settlement, Some((actual, true)));
+        (flight.applied, flight.busy_period, flight.writes) = (0, None, 0);
+        flight.work = Work::Refund(giving);
+        self.give_back(s, flight, step);
+    }
+
     fn give_back(&self, s: &mut State, mut flight: Flight, step: Step) {
         let c = flight.party;
         if let Step::Write(write) = step {
             (flight.request, flight.secs) = (Some(write), s.secs);
             s.parties[c].phase = Phase::Asked(Shared::new(flight));
         } else {
-            self.coverage.note(Event::NothingToRefund);
+            let is_again = matches!(&flight.work, Work::Refund(Giving { actual: Some((_, false)), .. }));
+            self.coverage.note(if is_again { Event::FoundSettled } else { Event::NothingToRefund });
             s.parties[c].phase = Phase::Idle;
             self.forget(s, c);
         }

@@ -6,7 +6,7 @@
 use crate::mutant::Mutant;
 use crate::properties::Fault;
 use crate::table::EPOCH;
-use tollgate_core::{Charge, Charges, Item, ItemKey, Key, LimitName, Span, Terms, Timestamp, TokenBucket, Window};
+use tollgate_core::{Charge, Charges, Item, ItemKey, Key, LimitName, Log, Span, Terms, Timestamp, TokenBucket, Window};
 
 /// A second, in nanoseconds.
 pub(crate) const SECOND: i64 = 1_000_000_000;
@@ -31,12 +31,14 @@ pub(crate) struct Caller {
     pub(crate) elsewhere: Elsewhere,
     /// Whether it charges as part of a transaction.
     pub(crate) exactly: bool,
+    /// What its calls turn out to cost, if that is told afterwards.
+    pub(crate) settles: Option<u64>,
 }
 
 impl Caller {
     /// A caller whose clock is right.
     pub(crate) fn new(calls: Vec<Charges>) -> Self {
-        Self { offset: 0, calls, elsewhere: Elsewhere::Allows, exactly: false }
+        Self { offset: 0, calls, elsewhere: Elsewhere::Allows, exactly: false, settles: None }
     }
 
     /// Its clock is that many seconds ahead.
@@ -50,6 +52,14 @@ impl Caller {
 
     pub(crate) fn refused(self) -> Self {
         Self { elsewhere: Elsewhere::Denies, ..self }
+    }
+
+    /// Its calls are charged as estimated, and turn out to cost this.
+    pub(crate) fn settling(self, actual: u64) -> Self {
+        let within = Some(std::time::Duration::from_secs(60));
+        let reserve = |charge: &Charge| Charge { settled_within: within, ..charge.clone() };
+        let reserving = |asked: &Charges| charges(asked.charges().iter().map(reserve).collect());
+        Self { calls: self.calls.iter().map(reserving).collect(), settles: Some(actual), ..self }
     }
 
     pub(crate) fn exactly(self) -> Self {
@@ -153,7 +163,8 @@ impl Scenario {
     /// corrected write is refused only if the item has changed.
     pub(crate) fn most_writes(&self, caller: usize) -> usize {
         // A call changes the item once, and once more if it is refunded.
-        let changes = |calls: usize, by: &Caller| calls * if by.elsewhere == Elsewhere::Allows { 1 } else { 2 };
+        let once = |by: &Caller| by.elsewhere == Elsewhere::Allows && by.settles.is_none();
+        let changes = |calls: usize, by: &Caller| calls * if once(by) { 1 } else { 2 };
         let others = self.callers.iter().enumerate().filter(|(c, _)| *c != caller);
         let others: usize = others.map(|(_, other)| changes(other.calls.len(), other)).sum();
         // A caller's own earlier calls may still be under way, and the table may delete once a jump.
@@ -241,6 +252,11 @@ pub(crate) fn terms(revision: u64, plan: &str, n: u64, period_ms: u64, burst: u6
 /// Terms of `most` in windows of so many seconds.
 pub(crate) fn windows(revision: u64, most: u64, secs: u64, sliding: bool) -> Terms {
     Terms::new(revision, Window::new(most, Span::Every(secs * 1_000_000_000), sliding).unwrap())
+}
+
+/// Terms of a log of `most` in so many seconds.
+pub(crate) fn log(revision: u64, most: u64, secs: u64) -> Terms {
+    Terms::new(revision, Log::new(most, secs * 1_000_000_000).unwrap())
 }
 
 /// The limit `name`.

@@ -3,6 +3,7 @@
 pub(crate) mod calls;
 mod exact;
 mod holds;
+pub(crate) mod logs;
 mod refunds;
 mod shadow;
 pub(crate) mod windows;

@@ -4,7 +4,7 @@ use crate::properties::{Admission, Fault};
 use crate::refunds::Giving;
 use crate::shared::Shared;
 use tollgate_core::write::ItemCheck;
-use tollgate_core::{Hold, Item, Take, Write};
+use tollgate_core::{Bucket, Hold, Item, Take, Write};
 
 /// What a request is made for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,9 +84,11 @@ pub(crate) struct State {
 impl State {
     /// The smallest id of a busy period that nobody holds: as good as a random one, and it makes equal states equal.
     pub(crate) fn fresh_busy_period(&self) -> u64 {
-        let of_items = self.items().flat_map(|item| item.buckets.values().map(|b| b.busy_period.id));
+        let ids =
+            |b: &Bucket| std::iter::once(b.busy_period.id).chain(b.entries.iter().map(|e| e.id)).collect::<Vec<_>>();
+        let of_items = self.items().flat_map(|item| item.buckets.values().flat_map(ids));
         let of_refunds = self.flights().filter_map(|flight| match &flight.work {
-            Work::Refund(giving) => Some(giving.busy_periods()),
+            Work::Refund(giving) => Some(giving.ids()),
             Work::Call(_) | Work::GivenUp | Work::Change => None,
         });
         let of_flights = self.flights().filter_map(|flight| flight.busy_period);

@@ -4,6 +4,7 @@
 //! happen between them. The table's side is [`Write::apply`](tollgate_core::Write::apply), the meaning that the stores
 //! implement.
 
+use crate::logs;
 use crate::mutant::{Form, Mutant, form};
 use crate::properties::{
     Coverage, Event, Fault, bypasses_ban, expires_in_time, goes_by_hold, keeps_hold, takes_tokens,
@@ -84,6 +85,9 @@ impl Table {
         if before.as_ref().is_some_and(|before| next.horizon < before.horizon) {
             self.raise(s, Fault::HorizonShrank);
         }
+        if next.buckets.values().any(logs::is_off) {
+            self.raise(s, Fault::OverAdmitted);
+        }
         if !expires_in_time(&self.scenario, &next) {
             self.raise(s, Fault::ExpiresTooEarly);
         }
@@ -91,8 +95,14 @@ impl Table {
             Work::Call(_) | Work::GivenUp => self.check_call(s, flight, &write, before.as_deref(), &next),
             Work::Refund(giving) => {
                 flight.applied += 1;
-                if let Some(fault) = giving.fault(flight.applied, before.as_deref(), &next) {
+                let fault = giving.fault(flight.applied, &write, before.as_deref(), &next);
+                let more = giving.more(flight.secs, &write, before.as_deref(), &next);
+                if let Some(fault) = fault {
                     self.raise(s, fault);
+                } else if !more.is_empty() {
+                    self.coverage.note(Event::ChargedMore);
+                    s.admitted.extend(more);
+                    self.check_admitted(s);
                 }
             }
             Work::Change => {}
@@ -155,10 +165,14 @@ impl Table {
         match std::mem::replace(&mut s.parties[p].phase, Phase::Idle) {
             Phase::Idle => {}
             Phase::Asked(flight) => {
-                let work = match &flight.work {
-                    Work::Call(_) => Work::GivenUp,
-                    other => other.clone(),
+                let (work, again) = match &flight.work {
+                    Work::Call(_) => (Work::GivenUp, None),
+                    Work::Refund(giving) => giving.given_up(),
+                    other => (other.clone(), None),
                 };
+                if let Some(work) = again {
+                    s.parties[p].phase = Phase::Asked(Shared::new(Flight { work, ..(*flight).clone() }));
+                }
                 s.orphans.push(Shared::new(Flight { work, ..(*flight).clone() }));
             }
             Phase::Answered(flight, reply) => {
@@ -299,6 +313,7 @@ impl Model for Table {
             Property::always("few writes", |_, s: &State| s.fault != Some(Fault::TooManyWrites)),
             Property::always("agreeing clocks pull nothing", |_, s: &State| s.fault != Some(Fault::PulledBack)),
             Property::always("refunded once, at most the charge", |_, s: &State| s.fault != Some(Fault::OverRefunded)),
+            Property::always("no call is settled twice", |_, s: &State| s.fault != Some(Fault::SettledTwice)),
             Property::always("no refund in another busy period", |_, s: &State| {
                 s.fault != Some(Fault::RefundedElsewhere)
             }),
