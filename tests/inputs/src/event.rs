@@ -8,6 +8,7 @@ use crate::input::Input;
 use lambda_http::http::{HeaderName, HeaderValue};
 use lambda_http::request::LambdaRequest;
 use lambda_http::{Request, RequestExt};
+use sample_api::passwords::OneForAll;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 use tollgate::http::Facts;
@@ -147,7 +148,7 @@ fn served(kind: Kind, event: &Value) {
     assert_eq!(facts.claim("sub"), None);
     assert_eq!(facts.api_key(), None);
     let (limiter, _) = limiter();
-    let api = sample_api::Api::new(LivePolicy::from(POLICY.clone()), limiter);
+    let api = sample_api::Api::new(LivePolicy::from(POLICY.clone()), limiter, OneForAll::new(None));
     let response = run(api.call(request)).expect("a response");
     assert!(response.status().as_u16() < 500, "{}: {event}", response.status());
 }
