@@ -78,6 +78,7 @@ impl Kind {
     fn event(self, sent: &Sent, signed: bool) -> Value {
         let one: Map<String, Value> = sent.headers.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
         let lists: Map<String, Value> = sent.headers.iter().map(|(n, v)| (n.clone(), json!([v]))).collect();
+        let cookies: Vec<&str> = sent.headers.iter().filter(|(n, _)| n == "cookie").map(|(_, v)| v.as_str()).collect();
         let iam = if signed { json!({ "userArn": "arn:aws:iam::1:user/x", "accessKey": "A" }) } else { Value::Null };
         let Sent { path, query, body, .. } = sent;
         let parameters: Map<String, Value> =
@@ -96,7 +97,7 @@ impl Kind {
             }
             Self::Http => json!({
                 "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query, "headers": one,
-                "body": body, "isBase64Encoded": false,
+                "cookies": cookies, "body": body, "isBase64Encoded": false,
                 "requestContext": { "accountId": "1", "apiId": "a", "domainName": "d", "requestId": "r",
                     "stage": "$default", "timeEpoch": 1,
                     "authorizer": if signed { json!({ "iam": iam }) } else { Value::Null },
