@@ -180,6 +180,26 @@ fn everyone_is_one_whoever_asks_and_whatever_is_given() {
     assert_eq!(policy.identity().canonical("everyone", "x"), Identity::EVERYONE);
 }
 
+/// The sample's logins, under as many secrets as there can be.
+#[test]
+fn a_login_is_on_few_enough_items_under_every_secret() {
+    let secrets: Vec<_> = (0..4)
+        .map(|i| format!("{},", K1.replace("k1", &format!("k{i}")).replacen("AAEC", &format!("A{i}EC"), 1)))
+        .collect();
+    let policy = policy(crate::SAMPLE).with_secrets(secrets.concat().trim_end_matches(',').parse().expect("four"));
+    let route = policy.route("POST", "/api/auth/login").expect("a route").route;
+    let items = |device: Option<&str>| {
+        let lookup = |name: &str| match name {
+            "account" => Some("a@x.org".to_owned()),
+            "client_ip" => Some("192.0.2.1".to_owned()),
+            "device" => device.map(str::to_owned),
+            _ => None,
+        };
+        policy.resolve(route.charges(), lookup, None, IfMissing::Share).expect("valid").charges.len()
+    };
+    assert_eq!((items(None), items(Some("d"))), (4 + 4 + 1 + 1, 1 + 4));
+}
+
 #[test]
 fn what_a_device_depends_on_is_what_it_is_bound_to() {
     let policy = under(K1);
