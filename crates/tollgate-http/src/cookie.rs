@@ -70,6 +70,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn any_bytes_are_read(lines in proptest::collection::vec(proptest::collection::vec(32..=255_u8, 0..80), 0..4)) {
             let lines: Vec<Vec<u8>> = lines.into_iter().map(|line| line.into_iter().filter(|b| *b != 127).collect()).collect();
