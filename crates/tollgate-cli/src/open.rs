@@ -44,7 +44,7 @@ impl Place {
             target.endpoint_url = Some(embedded.endpoint().to_owned());
         }
         let connected = connection(&target).await?;
-        if is_here(&target) && !exists(&connected, &target.table).await? {
+        if is_new(&target).await? {
             create(&connected, &target.table, CreateOptions::default()).await?;
         }
         Ok(Self { target, connected, embedded })
@@ -54,6 +54,11 @@ impl Place {
 /// The connection that the command line names.
 pub(crate) async fn connection(target: &Target) -> Result<Connected> {
     Ok(tollgate::connect(&named(target)).await?)
+}
+
+/// Whether the table that the command line names is on this machine and not there yet, so that [`Place::of`] creates it.
+pub(crate) async fn is_new(target: &Target) -> Result<bool> {
+    Ok(is_here(target) && !exists(&connection(target).await?, &target.table).await?)
 }
 
 /// Whether the table that the command line names is on this machine.

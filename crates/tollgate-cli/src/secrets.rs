@@ -14,14 +14,16 @@ use tollgate_dynamodb::connect::Connected;
 use tollgate_dynamodb::table::{CreateOptions, create, exists};
 use tollgate_policy::{KeySecrets, Policy};
 
-/// A table beside the one of a development server that hashes under the development secret. It is empty; that it is there
-/// is the sign.
-const SIGN: &str = "tollgate-development-secret";
+/// The table beside `table` if that is a development server's which hashes under the development secret. It is empty; that it
+/// is there is the sign.
+fn sign_of(table: &str) -> String {
+    format!("{table}-development-secret")
+}
 
 /// Which keys a command makes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keys<'a> {
-    /// Keys that no table has, or an emulator that is the command's own.
+    /// Keys that no table has, or one that is the command's own, since it has just created it.
     OfOnesOwn,
     /// Keys of a table that somebody else serves.
     Of(&'a Target),
@@ -43,8 +45,7 @@ pub(crate) async fn attach(policy: Policy, keys: Keys<'_>) -> Result<Policy> {
     }
     if secrets.is_empty() {
         // Any other secret than theirs would make keys that are nobody's.
-        let why =
-            "the policy counts by personal values, which the table has as hashes under the secrets of its functions";
+        let why = "the policy counts by personal values or devices, under the secrets of the table's functions";
         return Err(CliError::Input(format!(
             "{why}; set TOLLGATE_KEY_SECRETS to the text that they have, or TOLLGATE_KEY_SECRETS_PARAMETER to the name of \
              the parameter that has it"
@@ -57,7 +58,7 @@ async fn are_under_development(keys: Keys<'_>) -> Result<bool> {
     match keys {
         Keys::OfOnesOwn => Ok(true),
         Keys::Of(target) if !open::is_here(target) => Ok(false),
-        Keys::Of(target) => match exists(&open::connection(target).await?, SIGN).await {
+        Keys::Of(target) => match exists(&open::connection(target).await?, &sign_of(&target.table)).await {
             // Whoever may not ask is not at a development server.
             Err(StoreError::AccessDenied { .. } | StoreError::BadCredentials(_)) => Ok(false),
             answer => Ok(answer?),
@@ -65,10 +66,11 @@ async fn are_under_development(keys: Keys<'_>) -> Result<bool> {
     }
 }
 
-/// Makes the sign in an emulator of one's own, if `policy` hashes under the development secret.
-pub(crate) async fn sign(policy: &Policy, connected: &Connected) -> Result<()> {
-    if *policy.secrets() == KeySecrets::development() {
-        create(connected, SIGN, CreateOptions::default()).await?;
+/// Makes the sign beside a table of one's own, if `policy` hashes under the development secret.
+pub(crate) async fn sign(policy: &Policy, connected: &Connected, table: &str) -> Result<()> {
+    let sign = sign_of(table);
+    if *policy.secrets() == KeySecrets::development() && !exists(connected, &sign).await? {
+        create(connected, &sign, CreateOptions::default()).await?;
     }
     Ok(())
 }

@@ -5,15 +5,19 @@
 
 use crate::body;
 use crate::client_address::{self, Doubt, Found};
+use crate::cookie;
 use crate::facts::Facts;
 use bytes::Bytes;
 use http::request::Parts;
 use percent_encoding::percent_decode_str;
 use std::sync::OnceLock;
-use tollgate_policy::{ClientIp, Network, Policy, RouteMatch, Source};
+use tollgate_core::Timestamp;
+use tollgate_policy::{ClientIp, Device, Network, Policy, RouteMatch, Source};
+
+/// What goes before what a request says of a dimension.
+pub(crate) type Given<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 
 /// A request on a route, asked for dimensions.
-#[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) policy: &'a Policy,
     pub(crate) matched: &'a RouteMatch<'a>,
@@ -21,6 +25,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) facts: &'a Facts,
     /// The whole body, if a dimension is in it and it is small enough.
     body: Option<Bytes>,
+    /// When it is asked.
+    now: Timestamp,
+    given: Given<'a>,
     /// Set when it is asked for.
     client: OnceLock<Found>,
 }
@@ -32,8 +39,15 @@ impl<'a> Asked<'a> {
         parts: &'a Parts,
         facts: &'a Facts,
         body: Option<Bytes>,
+        now: Timestamp,
     ) -> Self {
-        Self { policy, matched, parts, facts, body, client: OnceLock::new() }
+        Self { policy, matched, parts, facts, body, now, given: &|_| None, client: OnceLock::new() }
+    }
+
+    /// The same, where `given` goes before what the request says.
+    pub(crate) fn given(mut self, given: Given<'a>) -> Self {
+        self.given = given;
+        self
     }
 
     /// What is odd about the client's address, if it was asked for.
@@ -47,7 +61,11 @@ impl<'a> Asked<'a> {
 
     /// The value of a dimension; `None` if there is none, or it is empty.
     pub(crate) fn value(&self, dimension: &str) -> Option<String> {
-        let value = match self.policy.identity().source(dimension)? {
+        let source = self.policy.identity().source(dimension)?;
+        if let Some(given) = (self.given)(dimension) {
+            return Some(given);
+        }
+        let value = match source {
             Source::Claim(name) => self.facts.claim(name),
             Source::Context(name) => self.facts.context(name),
             Source::Header(name) => self.header(name),
@@ -60,9 +78,16 @@ impl<'a> Asked<'a> {
                 self.client(rule).address.map(|address| Network::of(address, rule.ipv6_prefix).to_string())
             }
             Source::Body(name) => body::field(self.body.as_ref()?, &self.parts.headers, name),
+            Source::Device(device) => self.device(dimension, device),
             _ => None,
         };
         value.filter(|value| !value.is_empty())
+    }
+
+    fn device(&self, dimension: &str, device: &Device) -> Option<String> {
+        let bound_value = self.value(&device.bound_to)?;
+        let tokens = cookie::values(&self.parts.headers, &device.cookie);
+        self.policy.known_device(dimension, &bound_value, tokens, self.now)
     }
 
     /// All lines of a header as one (RFC 9110 section 5.3).

@@ -47,7 +47,8 @@ impl<S: Store> Gate<S> {
         let Matched::Route(matched) = identify::matched(&policy, parts, &facts) else { return Verdict::Unlimited };
         let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
         let body = body::wanted(&policy, matched.route, body).await;
-        match self.decide(&Asked::new(&policy, &matched, parts, &facts, body)).await {
+        let now = self.limiter.store().moment().now;
+        match self.decide(&Asked::new(&policy, &matched, parts, &facts, body, now)).await {
             Ok(decided) if decided.decision.is_allowed() => {
                 let additions = Additions::of(&decided, &exchange);
                 Verdict::Admitted(decided.decision, additions)
@@ -58,7 +59,7 @@ impl<S: Store> Gate<S> {
     }
 
     async fn decide(&self, asked: &Asked<'_>) -> Result<Decided> {
-        let Identified { plan, names_unknown_plan, resolution } = identify(asked, |name| asked.value(name))?;
+        let Identified { plan, names_unknown_plan, resolution } = identify(asked)?;
         if names_unknown_plan {
             self.meter(Event::UnknownPlan);
         }

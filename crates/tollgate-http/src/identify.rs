@@ -8,7 +8,8 @@ use crate::facts::Facts;
 use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
-use tollgate_policy::{Exemption, IfMissing, Policy, Resolution, Result, RouteMatch};
+use tollgate_core::Timestamp;
+use tollgate_policy::{Error, Exemption, IfMissing, Policy, Resolution, Result, RouteMatch};
 
 /// What a policy says of a request.
 #[derive(Debug, Clone)]
@@ -52,13 +53,13 @@ pub(crate) struct Identified {
     pub(crate) resolution: Resolution,
 }
 
-/// Identifies the caller of `asked`; `value` gives the value of a dimension.
-pub(crate) fn identify(asked: &Asked<'_>, value: impl Fn(&str) -> Option<String>) -> Result<Identified> {
+/// Identifies the caller of `asked`.
+pub(crate) fn identify(asked: &Asked<'_>) -> Result<Identified> {
     let (policy, route) = (asked.policy, asked.matched.route);
-    let claimed = value("plan");
+    let claimed = asked.value("plan");
     let accepted = claimed.as_deref().filter(|plan| policy.plans().accepts(plan));
     let plan = policy.plans().resolve(accepted)?;
-    let resolution = policy.resolve(route.charges(), value, plan, IfMissing::Share)?.on(route);
+    let resolution = policy.resolve(route.charges(), |name| asked.value(name), plan, IfMissing::Share)?.on(route);
     let names_unknown_plan = claimed.is_some() && accepted.is_none();
     Ok(Identified { plan: plan.map(str::to_owned), names_unknown_plan, resolution })
 }
@@ -80,8 +81,8 @@ pub struct Explained<'a> {
 }
 
 /// What the layer would make of a request that [`matched`] has found on a route, charging nothing. `body` is what
-/// [`Peek`](crate::Peek) gives of it up to [`MAX_BODY_BYTES`](crate::MAX_BODY_BYTES); `given` goes before what the request
-/// says of a dimension.
+/// [`Peek`](crate::Peek) gives of it up to [`MAX_BODY_BYTES`](crate::MAX_BODY_BYTES); `now` is the time by which the age of a
+/// device's token is told; `given` goes before what the request says of a dimension.
 ///
 /// # Errors
 ///
@@ -92,17 +93,20 @@ pub fn explain<'a>(
     request: &'a Parts,
     facts: &'a Facts,
     body: Option<Bytes>,
-    given: impl Fn(&str) -> Option<String>,
+    now: Timestamp,
+    given: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<Explained<'a>> {
-    let asked = Asked::new(policy, matched, request, facts, body);
-    let value = |dimension: &str| given(dimension).or_else(|| asked.value(dimension));
-    let Identified { plan, names_unknown_plan, resolution } = identify(&asked, value)?;
+    let asked = Asked::new(policy, matched, request, facts, body, now).given(given);
+    let Identified { plan, names_unknown_plan, resolution } = identify(&asked)?;
     let mut dimensions: Vec<(&str, Option<String>)> = Vec::new();
     for charge in matched.route.charges() {
         for name in policy.limit(charge.limit.as_str())?.key().iter().flat_map(|part| part.alternatives()) {
             if dimensions.iter().all(|(known, _)| *known != name) {
-                let spelling = value(name).map(|value| policy.identity().canonical(name, &value));
-                dimensions.push((name, spelling.filter(|value| !value.is_empty())));
+                let value = match policy.value(name, |name| asked.value(name)) {
+                    Err(Error::Core(tollgate_core::Error::KeyTooLong { .. })) => None,
+                    found => found?,
+                };
+                dimensions.push((name, value));
             }
         }
     }

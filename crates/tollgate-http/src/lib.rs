@@ -25,8 +25,9 @@
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
 //! | `client_address` | the address that a request is counted by; pure |
 //! | `dimension` | values of key dimensions in a request |
+//! | `cookie` | cookies by name |
 //! | `scalar` | values of JSON as the text of a dimension |
-//! | `body` | fields of a body, and [`Peek`]: looking into a body before its handler gets it |
+//! | `body` | [`body_field`]: fields of a body, and [`Peek`]: looking into a body before its handler gets it |
 //! | `answer` | [`Answer`]: status, fields and body from a decision; pure |
 //! | `quota` | the figures of a limit, as answers tell them |
 //! | `fields`, `legacy` | the `RateLimit` fields, and those from before them |
@@ -97,6 +98,14 @@
 //!   begins with `--` has no fields at all.
 //! - A number beyond 53 bits has none: it is another to JavaScript than to Python.
 //!
+//! ## Known devices
+//!
+//! A device is known by a token in its cookie, which a handler sets once somebody has proved who he is:
+//! `policy.device_cookie("device", &username, now)?.set_cookie()` as a `Set-Cookie`, with the policy in force and `now` as
+//! of `limiter.store().moment()`. The layer looks at the first 64 KiB of the `Cookie` fields, in all their lines; of several
+//! cookies of the name, the first with a genuine token counts, so that one which a subdomain has planted does no harm. What is
+//! forged, expired or another account's is as good as none.
+//!
 //! # The answers
 //!
 //! | what happened | status | body's `error` | `Retry-After` |
@@ -112,6 +121,7 @@
 mod answer;
 mod body;
 mod client_address;
+mod cookie;
 mod cors;
 mod dimension;
 mod error;
@@ -130,7 +140,7 @@ mod scalar;
 mod wait;
 
 pub use answer::{Additions, Answer, Decided, Exchange};
-pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, read_ahead};
+pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, body_field, read_ahead};
 pub use facts::Facts;
 pub use identify::{Explained, Matched, explain, matched};
 pub use layer::{Tollgate, TollgateLayer};

@@ -345,8 +345,7 @@ fn given_keys(policy: &Policy, limit: &Limit, given: &[(&str, &str)]) -> Result<
 
 fn looked_up_key(policy: &Policy, limit: &Limit, lookup: &impl Fn(&str) -> Option<String>) -> Result<ResolvedKey> {
     let value = |dimension| -> Result<Option<(&str, String)>> {
-        let Some(value) = lookup(dimension) else { return Ok(None) };
-        Ok(Some((dimension, policy.one_spelling(dimension, &value)?)).filter(|(_, value)| !value.is_empty()))
+        Ok(policy.value(dimension, lookup)?.map(|value| (dimension, value)))
     };
     let mut pairs = Vec::with_capacity(limit.key.len());
     for part in &limit.key {

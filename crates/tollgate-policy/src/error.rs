@@ -100,9 +100,26 @@ pub enum Error {
         /// The limit's whole key.
         wants: String,
     },
-    /// Limits are counted by personal values, and there is no secret to hash them under.
+    /// A dimension that is no device was to be one.
+    #[error("{dimension:?} is no device of the policy: {help}")]
+    NoDevice {
+        /// The name that was given.
+        dimension: String,
+        /// The nearest device, or all of them.
+        help: String,
+    },
+    /// Nothing of the value that a device was to be bound to counts.
+    #[error("a device is bound to `{bound_to}`, and the value that was given for it is empty")]
+    EmptyDevice {
+        /// The dimension.
+        bound_to: String,
+    },
+    /// The system gave no random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    NoRandomness(String),
+    /// Limits are counted by personal values or devices, and there is no secret to hash these under or to sign tokens by.
     #[error(
-        "limits are counted by {dimensions}, which are kept as keyed hashes, and there are no key secrets; set \
+        "{dimensions}: personal values are kept as keyed hashes and devices have signed tokens, and there are no key secrets; set \
          TOLLGATE_KEY_SECRETS to k1=SECRET (`openssl rand -base64 32` makes one), or TOLLGATE_KEY_SECRETS_PARAMETER to \
          the name of a SecureString that has this text"
     )]

@@ -3,6 +3,7 @@
 //! Invariant: the built-in dimensions always have a source, and every other one is declared.
 
 use crate::canonical::Fold;
+use crate::device::Device;
 use crate::network::Network;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +29,10 @@ pub enum Source {
     ApiKey,
     /// A table with `trusted_hops` or `trusted_proxies`: the client's address.
     ClientIp(ClientIp),
+    /// `{ cookie = "NAME", bound_to = "DIMENSION" }`: a device that is known by its token.
+    Device(Device),
+    /// `everyone`: the same value for every caller, [`Identity::EVERYONE`].
+    Everyone,
 }
 
 impl fmt::Display for Source {
@@ -41,6 +46,8 @@ impl fmt::Display for Source {
             Self::Context(name) => write!(f, "context.{name}"),
             Self::ApiKey => f.write_str("api_key"),
             Self::ClientIp(_) => f.write_str("client_ip"),
+            Self::Device(device) => write!(f, "cookie.{}", device.cookie),
+            Self::Everyone => f.write_str("built in"),
         }
     }
 }
@@ -196,6 +203,9 @@ fn bits(ip: IpAddr) -> u128 {
 pub struct Identity(BTreeMap<String, Dimension>);
 
 impl Identity {
+    /// The value of the dimension `everyone`.
+    pub const EVERYONE: &str = "all";
+
     pub(crate) fn declare(&mut self, name: &str, dimension: Dimension) {
         self.0.insert(name.to_owned(), dimension);
     }
@@ -210,6 +220,16 @@ impl Identity {
     #[must_use]
     pub fn source(&self, dimension: &str) -> Option<&Source> {
         Some(&self.dimension(dimension)?.source)
+    }
+
+    /// Where that comes from which decides whether a dimension has a value: of a device, the source of what it is bound to.
+    /// `None` if the policy does not know the dimension.
+    #[must_use]
+    pub fn origin(&self, dimension: &str) -> Option<&Source> {
+        match self.source(dimension)? {
+            Source::Device(device) => self.source(&device.bound_to),
+            source => Some(source),
+        }
     }
 
     /// All dimensions, sorted by name.
@@ -227,13 +247,15 @@ impl Identity {
     }
 
     /// The one spelling of a dimension's value, whoever gives it: a request, a caller of the JSON API, an operator. An
-    /// address is its network; a dimension that folds is folded; all else is as it is. Empty if nothing of the value counts.
+    /// address is its network; a dimension that folds is folded; of everyone there is one; all else is as it is. Empty if nothing
+    /// of the value counts.
     #[must_use]
     pub fn canonical(&self, dimension: &str, value: &str) -> String {
         match self.dimension(dimension) {
             Some(Dimension { source: Source::ClientIp(rule), .. }) => {
                 Network::read(value, rule.ipv6_prefix).map_or_else(|| value.to_owned(), |network| network.to_string())
             }
+            Some(Dimension { source: Source::Everyone, .. }) => Self::EVERYONE.to_owned(),
             Some(Dimension { fold, .. }) => fold.apply(value),
             None => value.to_owned(),
         }
@@ -249,6 +271,7 @@ impl Default for Identity {
             ("plan", claim("plan")),
             ("api_key", Source::ApiKey),
             ("client_ip", Source::ClientIp(ClientIp::default())),
+            ("everyone", Source::Everyone),
         ];
         Self(built_in.into_iter().map(|(name, source)| (name.to_owned(), source.into())).collect())
     }

@@ -5,6 +5,7 @@
 //! after a new secret came into force.
 
 use crate::error::{Error, Result};
+use crate::identity::{Identity, Source};
 use crate::limit::Limit;
 use crate::policy::Policy;
 use crate::pseudonym::KeySecrets;
@@ -21,6 +22,24 @@ impl Policy {
             return Err(tollgate_core::Error::KeyTooLong { bytes: value.len() }.into());
         }
         Ok(self.identity().canonical(dimension, value))
+    }
+
+    /// The value of a dimension for a caller of whom `lookup` tells what there is, in its one spelling; `None` if there is
+    /// none, or nothing of it counts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSecrets`] of a device, or [`Error::Core`] if it is over 2 KB.
+    pub fn value(&self, dimension: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<Option<String>> {
+        let found = match self.identity().source(dimension) {
+            Some(Source::Everyone) => Some(Identity::EVERYONE.to_owned()),
+            Some(Source::Device(_)) if self.secrets().is_empty() => {
+                return Err(Error::NoSecrets { dimensions: crate::suggest::quoted([dimension]) });
+            }
+            _ => lookup(dimension),
+        };
+        let spelling = found.map(|value| self.one_spelling(dimension, &value)).transpose()?;
+        Ok(spelling.filter(|value| !value.is_empty()))
     }
 
     /// The keys of values in their one spelling.
@@ -92,7 +111,7 @@ impl Policy {
     #[must_use]
     pub fn marks_of_secret(&self, id: &str) -> Vec<String> {
         let mark = |name: &str| Key::new([(name, format!("{id}."))]).ok().map(|key| key.to_string());
-        self.personal_dimensions().into_iter().filter_map(mark).collect()
+        self.counted_by(|name| self.is_personal(name)).into_iter().filter_map(mark).collect()
     }
 
     /// For how long what is charged under an override of `limit` is remembered at most, in seconds: by its own figures, and
@@ -118,45 +137,48 @@ impl Policy {
         self.identity().dimension(dimension).is_some_and(|dimension| dimension.personal)
     }
 
-    /// Dimensions that hold personal values and that a limit is counted by, in order of first appearance.
-    fn personal_dimensions(&self) -> Vec<&str> {
-        let used = self.limits().iter().flat_map(|limit| &limit.key).flat_map(|part| part.alternatives());
-        let mut personal = Vec::new();
-        for name in used.filter(|name| self.is_personal(name)) {
-            if !personal.contains(&name) {
-                personal.push(name);
-            }
-        }
-        personal
+    /// Whether the dimension has no value without a secret.
+    fn is_secret(&self, dimension: &str) -> bool {
+        self.is_personal(dimension) || matches!(self.identity().source(dimension), Some(Source::Device(_)))
     }
 
-    /// Whether a limit is counted by personal values, which are kept as hashes under [`KeySecrets`] only.
+    /// Those dimensions that a limit is counted by, in order of first appearance.
+    fn counted_by(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<&str> {
+        let used = self.limits().iter().flat_map(|limit| &limit.key).flat_map(|part| part.alternatives());
+        let mut wanted = Vec::new();
+        for name in used.filter(|name| is_wanted(name)) {
+            if !wanted.contains(&name) {
+                wanted.push(name);
+            }
+        }
+        wanted
+    }
+
+    /// Whether a limit is counted by personal values, which are kept as hashes under [`KeySecrets`] only, or by devices, whose
+    /// tokens these sign.
     #[must_use]
     pub fn requires_secrets(&self) -> bool {
-        !self.personal_dimensions().is_empty()
+        !self.counted_by(|name| self.is_secret(name)).is_empty()
     }
 
     /// Whether the policy can make keys; to be asked before anything is served.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSecrets`] if a limit is counted by personal values and there is no secret.
+    /// [`Error::NoSecrets`] if it [requires](Self::requires_secrets) secrets and there is none.
     pub fn check_secrets(&self) -> Result<()> {
-        if self.requires_secrets() && self.secrets().is_empty() {
-            let dimensions = crate::suggest::quoted(self.personal_dimensions());
-            return Err(Error::NoSecrets { dimensions });
-        }
-        Ok(())
+        let wanting = if self.secrets().is_empty() { self.counted_by(|name| self.is_secret(name)) } else { Vec::new() };
+        if wanting.is_empty() { Ok(()) } else { Err(Error::NoSecrets { dimensions: crate::suggest::quoted(wanting) }) }
     }
 
-    /// With the secrets that personal values are hashed under.
+    /// With the secrets that personal values are hashed under, and tokens signed by.
     #[must_use]
     pub fn with_secrets(mut self, secrets: KeySecrets) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// The secrets that personal values are hashed under.
+    /// The secrets that personal values are hashed under, and tokens signed by.
     #[must_use]
     pub fn secrets(&self) -> &KeySecrets {
         &self.secrets

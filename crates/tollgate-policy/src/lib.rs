@@ -30,6 +30,7 @@
 //! | `keying` | from values to keys: one spelling, personal ones hashed, one key a secret |
 //! | `canonical` | which spellings of a value are one |
 //! | `pseudonym` | keyed hashes of personal values, and their secrets |
+//! | `device` | devices that are known by a signed token: made, and verified |
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
@@ -68,6 +69,8 @@
 //! | any name | `{ body = "NAME" }`: a top-level field of a JSON or form body | |
 //! | any name | `{ from = "SOURCE" }`: one of the above, where more is to be said | |
 //! | any name | `"api_key"`: the API key that the gateway accepted | `api_key` |
+//! | any name | `{ cookie = "NAME", bound_to = "DIMENSION" }`: a device that is known, see below | |
+//! | `everyone` | the same value for every caller, `all`; it cannot be declared | built in |
 //! | `client_ip` | `{ trusted_hops = N }`: N proxies before the gateway append to the forwarding header, 0 to 16 | 0 |
 //! | `client_ip` | `{ trusted_proxies = ["10.0.0.0/8"] }`: or these proxies do; a block of half the internet is an error | |
 //! | `client_ip` | `{ header = "NAME" }`: the header that they write: `X-Forwarded-For`, `Forwarded` (RFC 7239), or one that holds a single address, like `CloudFront-Viewer-Address` | `X-Forwarded-For`, and `Forwarded` where there is only that |
@@ -80,6 +83,17 @@
 //! | `fold` | which spellings are one: `"none"`; `"lower"`, without regard to case; `"email"`, an account; `"mailbox"`, as that without `+tag`; `"phone"`, a number in E.164 (see [`Fold`]) | `"none"` |
 //! | `region` | where a number without a country code belongs, like `"IN"` (ISO 3166-1) | none: such a number is its digits |
 //! | `personal` | `true`: values go into keys only as keyed hashes, under [`KeySecrets`] | `true` with `"email"`, `"mailbox"`, `"phone"`, which cannot be otherwise; else `false` |
+//!
+//! A **device** has a value if the request has that cookie with a token that was issued for this value of `bound_to`
+//! ([`Policy::device_cookie`], after a right password), signed by one of the [`KeySecrets`], at most `max_age` ago; else its
+//! sender is a stranger. `["device ?? account"]` counts strangers by the account that they try, and each device on which
+//! its owner has signed in by itself, so that others cannot lock him out. The value is a random number and not personal.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `cookie` | the cookie's name; one that begins with `__Host-` cannot be set by a subdomain | required |
+//! | `bound_to` | the dimension that says whose device it is, like `account` | required |
+//! | `max_age` | for how long a token is good, `1h` to `400day` | `90day` |
 //!
 //! Values are folded for limiting only, and whoever gives them: a request, a caller of the JSON API, an operator. Which
 //! topology needs what of `client_ip` is told in the docs of `tollgate-http`.
@@ -146,6 +160,7 @@ mod algorithm;
 mod canonical;
 mod charges;
 mod decode;
+mod device;
 mod diagnostic;
 mod error;
 mod http;
@@ -169,6 +184,7 @@ pub use algorithm::Algorithm;
 pub use canonical::{Fold, Region};
 pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};
+pub use device::{Device, DeviceCookie};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};

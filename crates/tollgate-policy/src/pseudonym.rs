@@ -1,4 +1,5 @@
-//! Personal values as keyed hashes: what goes into a key in place of an email address or a phone number.
+//! Personal values as keyed hashes: what goes into a key in place of an email address or a phone number; and the
+//! secrets, which sign the tokens of devices as well.
 //!
 //! Invariant: a table tells nobody who is in it. The hash is under a secret that the table does not have, so that the few
 //! billion numbers there are cannot be tried, and under the dimension's name, so that a value is not the same in two of
@@ -12,12 +13,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Secrets that personal values are hashed under: the active one, and those that are being retired.
+/// Secrets that personal values are hashed under and tokens of devices are signed by: the active one, and those that are
+/// being retired.
 ///
 /// As text `k2=SECRET,k1=SECRET`: a name and at least 32 random bytes in base64 each, the active one first. Every value is
 /// charged under all of them, so that a new secret gives nobody a fresh bucket: put it in front, keep the old one for as
 /// long as limits and overrides remember ([`Policy::personal_horizon_secs`](crate::Policy::personal_horizon_secs)) and as
-/// a ban or override is in force under it alone, then remove it.
+/// a ban or override is in force under it alone, then remove it. A device whose token it has signed is a stranger from then on.
 ///
 /// ```
 /// use tollgate_policy::KeySecrets;
@@ -78,6 +80,18 @@ impl KeySecrets {
         self.0.iter().map(|secret| secret.id.as_str())
     }
 
+    /// The active secret's name, and its signature of `parts`; the first of them says what for, and is no dimension's name.
+    pub(crate) fn sign(&self, parts: &[&[u8]]) -> Option<(&str, [u8; 32])> {
+        let secret = self.0.first()?;
+        Some((secret.id.as_str(), secret.mac(parts)?.finalize().into_bytes().into()))
+    }
+
+    /// Whether `mac` is the signature of `parts` by the secret named `id`; told in the same time wherever they differ.
+    pub(crate) fn has_signed(&self, id: &str, parts: &[&[u8]], mac: &[u8]) -> bool {
+        let secret = self.0.iter().find(|secret| secret.id == id);
+        secret.and_then(|secret| secret.mac(parts)).is_some_and(|computed| computed.verify_slice(mac).is_ok())
+    }
+
     /// What stands for `value` in the keys of `dimension`: `ID.HASH`, one under each secret, the active one's first.
     pub(crate) fn pseudonyms<'a>(&'a self, dimension: &'a str, value: &'a str) -> impl Iterator<Item = String> + 'a {
         self.0.iter().filter_map(move |secret| secret.pseudonym(dimension, value))
@@ -102,15 +116,19 @@ fn is_id(id: &str) -> bool {
 }
 
 impl Secret {
-    /// HMAC-SHA-256 of name and value, each behind its length, so that no two pairs are one text.
-    fn pseudonym(&self, dimension: &str, value: &str) -> Option<String> {
+    /// HMAC-SHA-256 of parts, each behind its length, so that no two lists of them are one text. The first says what it is for.
+    fn mac(&self, parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
         // HMAC takes a key of any length.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.bytes).ok()?;
-        for part in [dimension, value] {
+        for part in parts {
             mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part.as_bytes());
+            mac.update(part);
         }
-        let hash = mac.finalize().into_bytes();
+        Some(mac)
+    }
+
+    fn pseudonym(&self, dimension: &str, value: &str) -> Option<String> {
+        let hash = self.mac(&[dimension.as_bytes(), value.as_bytes()])?.finalize().into_bytes();
         let hash = hash.get(..KeySecrets::HASH_BYTES)?;
         Some(format!("{}.{}", self.id, URL_SAFE_NO_PAD.encode(hash)))
     }

@@ -44,5 +44,5 @@ pub use tollgate_core::{Charges, Clock, Decision, ItemKey, Key, LimitDecision, O
 pub use tollgate_dynamodb::{Connection, Counters, DynamoStore, Limiter, Meter, Store, SystemClock, connect};
 #[cfg(feature = "http")]
 pub use tollgate_http as http;
-pub use tollgate_policy::{KeySecrets, LivePolicy, Policy, Wanted};
+pub use tollgate_policy::{DeviceCookie, KeySecrets, LivePolicy, Policy, Wanted};
 pub use {tollgate_core, tollgate_dynamodb, tollgate_policy};

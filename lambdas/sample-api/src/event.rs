@@ -3,14 +3,15 @@
 //! `lambda_http` builds the request's URI from the event's host, scheme, path and query without a doubt. A load balancer passes on
 //! what clients send there, so what no address can be built from is left out before: no handler here asks for it.
 
-use lambda_http::http::Uri;
+use lambda_http::http::{HeaderValue, Uri};
 use serde_json::{Map, Value};
 use url::Url;
 
 const HOST: &str = "host";
 const SCHEME: &str = "x-forwarded-proto";
 
-/// The event, without a host and scheme that make no address, and with a query that a URI can carry.
+/// The event, without a host and scheme that make no address and cookies that no header can carry, and with a query that a URI
+/// can.
 #[must_use]
 pub fn addressable(mut event: Value) -> Value {
     let Some(fields) = event.as_object_mut() else { return event };
@@ -20,6 +21,10 @@ pub fn addressable(mut event: Value) -> Value {
                 headers.retain(|name, _| !is(name, HOST) && !is(name, SCHEME));
             }
         }
+    }
+    if let Some(Value::Array(cookies)) = fields.get_mut("cookies") {
+        // It leaves out all of them for one that no header can carry, and a subdomain can plant one.
+        cookies.retain(|cookie| cookie.as_str().is_some_and(|cookie| HeaderValue::from_str(cookie).is_ok()));
     }
     if let Some(Value::String(query)) = fields.get_mut("rawQueryString") {
         query.retain(|c| c.is_ascii_graphic() && !"\"<>\\^`{|}#".contains(c));

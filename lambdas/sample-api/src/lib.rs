@@ -1,10 +1,20 @@
 //! A sample API behind the layer: the routes of the sample policy (`infra/tollgate.toml`) that need no OTP and no step-up.
 //!
+//! | module | what it is |
+//! | --- | --- |
+//! | `login` | `POST /api/auth/login`, and the cookie of a known device |
+//! | [`passwords`] | who has which password |
+//! | [`event`] | an event as `lambda_http` can take it |
+//!
 //! The handlers know nothing of limits: who is asking, what it costs and how a refusal is spoken is all the layer's.
 //! Invariant: what is served here is what the policy names; anything else is 404 or 405.
 
 pub mod event;
+mod login;
+pub mod passwords;
 
+use crate::login::Login;
+use crate::passwords::{OneForAll, Passwords};
 use lambda_http::http::{Method, StatusCode, header};
 use lambda_http::request::LambdaRequest;
 use lambda_http::tower::{Layer, ServiceExt};
@@ -22,7 +32,8 @@ pub fn main() -> ExitCode {
 }
 
 async fn serve(function: Function) -> Result<(), Error> {
-    let api = Api::new(function.live().clone(), Arc::clone(&function.limiter));
+    let passwords = OneForAll::from_environment().await?;
+    let api = Api::new(function.live().clone(), Arc::clone(&function.limiter), passwords);
     let (function, api) = (&function, &api);
     let answer = move |request: Request| async move {
         // Looks for a newer policy if it is time; the layer asks for the one in force.
@@ -41,13 +52,29 @@ async fn serve(function: Function) -> Result<(), Error> {
 #[derive(Debug)]
 pub struct Api<S> {
     layer: TollgateLayer<S>,
+    handlers: Arc<Handlers<S>>,
+}
+
+#[derive(Debug)]
+struct Handlers<S> {
+    policy: LivePolicy,
+    limiter: Arc<Limiter<S>>,
+    login: Login,
 }
 
 impl<S: Store + 'static> Api<S> {
-    /// The API, limited by `policy` on `limiter`.
+    /// The API, limited by `policy` on `limiter`, for whoever has a password of `passwords`.
     #[must_use]
-    pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>) -> Self {
-        Self { layer: TollgateLayer::new(policy, limiter) }
+    pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, passwords: impl Passwords + 'static) -> Self {
+        let login = Login::new(Box::new(passwords));
+        let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter));
+        Self { layer, handlers: Arc::new(Handlers { policy, limiter, login }) }
+    }
+
+    /// How many passwords were compared.
+    #[must_use]
+    pub fn passwords_tried(&self) -> u64 {
+        self.handlers.login.tried()
     }
 
     /// Answers one request.
@@ -59,35 +86,45 @@ impl<S: Store + 'static> Api<S> {
         // Read once, for the layer and for the handlers.
         let facts = Facts::of(request.extensions()).into_owned();
         request.extensions_mut().insert(facts);
+        let handlers = Arc::clone(&self.handlers);
+        let handle = service_fn(move |request: Request| {
+            let handlers = Arc::clone(&handlers);
+            async move { handlers.handle(&request) }
+        });
         // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
-        Box::pin(self.layer.layer(service_fn(handle)).oneshot(request)).await
+        Box::pin(self.layer.layer(handle).oneshot(request)).await
     }
 }
 
-async fn handle(request: Request) -> Result<Response<Body>, Error> {
-    // The path without the stage that API Gateway puts in front of it.
-    let facts = Facts::of(request.extensions());
-    let (method, path) = (request.method(), facts.path().unwrap_or(request.uri().path()));
-    let (status, body) = match (method, path) {
-        (&Method::POST, "/api/orders") => (StatusCode::CREATED, json!({ "status": "accepted" })),
-        (&Method::GET, "/api/partner/items") => (StatusCode::OK, json!({ "items": [] })),
-        (&Method::GET, "/api/search") => (StatusCode::OK, json!({ "results": [] })),
-        (&Method::GET, "/api/export") => (StatusCode::OK, json!({ "export": "ready" })),
-        (&Method::POST, "/webhooks/payments") => (StatusCode::OK, json!({ "received": true })),
-        (&Method::GET, "/healthz") => (StatusCode::OK, json!({ "status": "ok" })),
-        (method, path) => match allowed(path) {
-            Some(allow) if *method == Method::OPTIONS => return preflight(allow),
-            Some(allow) => return refused(allow),
-            None => (StatusCode::NOT_FOUND, json!({ "error": "not_found", "message": "there is nothing here" })),
-        },
-    };
-    respond(status, &body)
+impl<S: Store> Handlers<S> {
+    fn handle(&self, request: &Request) -> Result<Response<Body>, Error> {
+        // The path without the stage that API Gateway puts in front of it.
+        let facts = Facts::of(request.extensions());
+        let (method, path) = (request.method(), facts.path().unwrap_or(request.uri().path()));
+        let (status, body) = match (method, path) {
+            (&Method::POST, "/api/auth/login") => {
+                return self.login.answer(request, &self.policy.current(), self.limiter.store().moment().now);
+            }
+            (&Method::POST, "/api/orders") => (StatusCode::CREATED, json!({ "status": "accepted" })),
+            (&Method::GET, "/api/partner/items") => (StatusCode::OK, json!({ "items": [] })),
+            (&Method::GET, "/api/search") => (StatusCode::OK, json!({ "results": [] })),
+            (&Method::GET, "/api/export") => (StatusCode::OK, json!({ "export": "ready" })),
+            (&Method::POST, "/webhooks/payments") => (StatusCode::OK, json!({ "received": true })),
+            (&Method::GET, "/healthz") => (StatusCode::OK, json!({ "status": "ok" })),
+            (method, path) => match allowed(path) {
+                Some(allow) if *method == Method::OPTIONS => return preflight(allow),
+                Some(allow) => return refused(allow),
+                None => (StatusCode::NOT_FOUND, json!({ "error": "not_found", "message": "there is nothing here" })),
+            },
+        };
+        respond(status, &body)
+    }
 }
 
 /// The method that a path takes.
 fn allowed(path: &str) -> Option<&'static str> {
     match path {
-        "/api/orders" | "/webhooks/payments" => Some("POST"),
+        "/api/auth/login" | "/api/orders" | "/webhooks/payments" => Some("POST"),
         "/api/partner/items" | "/api/search" | "/api/export" | "/healthz" => Some("GET"),
         _ => None,
     }

@@ -8,6 +8,7 @@ use crate::input::Input;
 use lambda_http::http::{HeaderName, HeaderValue};
 use lambda_http::request::LambdaRequest;
 use lambda_http::{Request, RequestExt};
+use sample_api::passwords::OneForAll;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 use tollgate::http::Facts;
@@ -77,6 +78,7 @@ impl Kind {
     fn event(self, sent: &Sent, signed: bool) -> Value {
         let one: Map<String, Value> = sent.headers.iter().map(|(n, v)| (n.clone(), json!(v))).collect();
         let lists: Map<String, Value> = sent.headers.iter().map(|(n, v)| (n.clone(), json!([v]))).collect();
+        let cookies: Vec<&str> = sent.headers.iter().filter(|(n, _)| n == "cookie").map(|(_, v)| v.as_str()).collect();
         let iam = if signed { json!({ "userArn": "arn:aws:iam::1:user/x", "accessKey": "A" }) } else { Value::Null };
         let Sent { path, query, body, .. } = sent;
         let parameters: Map<String, Value> =
@@ -95,7 +97,7 @@ impl Kind {
             }
             Self::Http => json!({
                 "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query, "headers": one,
-                "body": body, "isBase64Encoded": false,
+                "cookies": cookies, "body": body, "isBase64Encoded": false,
                 "requestContext": { "accountId": "1", "apiId": "a", "domainName": "d", "requestId": "r",
                     "stage": "$default", "timeEpoch": 1,
                     "authorizer": if signed { json!({ "iam": iam }) } else { Value::Null },
@@ -147,7 +149,7 @@ fn served(kind: Kind, event: &Value) {
     assert_eq!(facts.claim("sub"), None);
     assert_eq!(facts.api_key(), None);
     let (limiter, _) = limiter();
-    let api = sample_api::Api::new(LivePolicy::from(POLICY.clone()), limiter);
+    let api = sample_api::Api::new(LivePolicy::from(POLICY.clone()), limiter, OneForAll::new(None));
     let response = run(api.call(request)).expect("a response");
     assert!(response.status().as_u16() < 500, "{}: {event}", response.status());
 }

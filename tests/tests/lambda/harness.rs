@@ -12,6 +12,9 @@ pub const TABLE: &str = "tollgate-lambda-test";
 /// Nobody should fail for the slowness of a shared machine.
 pub const PATIENCE_MS: &str = "60000";
 
+/// Secrets for policies that count by personal values or devices.
+pub const SECRETS: (&str, &str) = ("TOLLGATE_KEY_SECRETS", "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8");
+
 pub const LIMITER: &str = env!("CARGO_BIN_EXE_limiter-under-test");
 pub const SAMPLE_API: &str = env!("CARGO_BIN_EXE_sample-api-under-test");
 
@@ -78,8 +81,14 @@ pub struct Function {
 impl Function {
     /// The function at `program`, on the table of these tests.
     pub async fn start(program: &str, root: TaskRoot) -> Self {
+        Self::start_with(program, root, &[]).await
+    }
+
+    /// The same with more variables.
+    pub async fn start_with(program: &str, root: TaskRoot, variables: &[(&str, &str)]) -> Self {
         let endpoint = endpoint().await;
-        Self::with(program, root, &[("TOLLGATE_TABLE", TABLE), ("TOLLGATE_ENDPOINT_URL", &endpoint)]).await
+        let table = [("TOLLGATE_TABLE", TABLE), ("TOLLGATE_ENDPOINT_URL", endpoint.as_str()), SECRETS];
+        Self::with(program, root, &[&table, variables].concat()).await
     }
 
     /// The function at `program`, with these variables, a patient deadline and no logs.
@@ -115,6 +124,7 @@ pub struct Response {
     pub status: u64,
     pub body: Value,
     headers: Value,
+    cookies: Value,
 }
 
 impl Response {
@@ -128,6 +138,7 @@ impl Response {
             status: answer["statusCode"].as_u64().unwrap(),
             body: serde_json::from_str(body).unwrap_or(Value::Null),
             headers: headers.into(),
+            cookies: answer["cookies"].clone(),
         }
     }
 
@@ -137,6 +148,16 @@ impl Response {
             Value::Array(values) => values.first().and_then(Value::as_str),
             value => value.as_str(),
         }
+    }
+
+    /// All cookies that it sets; those of an HTTP API or a function URL are in a field of their own.
+    pub fn cookies(&self) -> Vec<&str> {
+        let lists = [&self.cookies, &self.headers["set-cookie"]];
+        lists
+            .into_iter()
+            .flat_map(|value| value.as_array().into_iter().flatten().chain(value.is_string().then_some(value)))
+            .filter_map(Value::as_str)
+            .collect()
     }
 
     pub fn has_lists(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The start of a function: what fails it, and what does not.
 
 use crate::events::{Sender, signed};
-use crate::harness::{Function, LIMITER, TABLE, TaskRoot, endpoint, unique};
+use crate::harness::{Function, LIMITER, SECRETS, TABLE, TaskRoot, endpoint, unique};
 use serde_json::json;
 use tollgate_cli::runtime_api::Init;
 
@@ -43,6 +43,12 @@ async fn what_only_a_deployment_can_mend_fails_init_in_one_line() {
             vec!["`account`", "set TOLLGATE_KEY_SECRETS to"],
         ),
         (
+            TaskRoot::with_sample_policy(),
+            table.to_vec(),
+            "Tollgate.Policy",
+            vec!["`device`, `account`", "set TOLLGATE_KEY_SECRETS to"],
+        ),
+        (
             TaskRoot::with_policy(personal),
             [&table[..], &[("TOLLGATE_KEY_SECRETS", "k1=short")]].concat(),
             "Tollgate.Secrets",
@@ -56,7 +62,7 @@ async fn what_only_a_deployment_can_mend_fails_init_in_one_line() {
         ),
         (
             TaskRoot::with_sample_policy(),
-            vec![("TOLLGATE_TABLE", TABLE), ("TOLLGATE_ENDPOINT_URL", "127.0.0.1:8000")],
+            vec![("TOLLGATE_TABLE", TABLE), ("TOLLGATE_ENDPOINT_URL", "127.0.0.1:8000"), SECRETS],
             "Tollgate.Connection",
             vec!["must start with http"],
         ),

@@ -7,6 +7,7 @@ mod events;
 mod harness;
 mod http;
 mod init;
+mod login;
 mod proxy;
 mod sample_api;
 mod sandboxes;

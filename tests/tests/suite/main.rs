@@ -14,6 +14,7 @@ mod faults;
 mod figures;
 mod harness;
 mod holds;
+mod login;
 mod pacer;
 mod regressions;
 mod reported_callers;

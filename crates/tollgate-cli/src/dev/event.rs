@@ -5,6 +5,7 @@
 //! here; no function ever sees one, and nothing else that a client sends tells who it is.
 
 use axum::http::HeaderMap;
+use axum::http::header::COOKIE;
 use axum::http::request::Parts;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -78,6 +79,7 @@ pub(super) fn event(
         "rawPath": parts.uri.path(),
         "rawQueryString": parts.uri.query().unwrap_or_default(),
         "headers": joined(&parts.headers, Some(&source_ip)),
+        "cookies": cookies(&parts.headers),
         "requestContext": context,
         "body": body,
         "isBase64Encoded": is_base64,
@@ -88,11 +90,17 @@ pub(super) fn event(
     Ok(event)
 }
 
+/// The cookies of all lines, which events of format 2.0 have in a field of their own.
+pub(crate) fn cookies(headers: &HeaderMap) -> Vec<String> {
+    let lines = headers.get_all(COOKIE).iter().map(|line| String::from_utf8_lossy(line.as_bytes()));
+    lines.flat_map(|line| line.split(';').map(|cookie| cookie.trim().to_owned()).collect::<Vec<_>>()).collect()
+}
+
 /// Several lines of one header are joined by commas, and the address that the gateway saw appended to the forwarding
-/// header, as the gateway does; our own headers are left out.
+/// header, as the gateway does; cookies and our own headers are left out.
 pub(crate) fn joined(headers: &HeaderMap, source_ip: Option<&str>) -> Map<String, Value> {
     let mut joined = Map::new();
-    for name in headers.keys().filter(|name| *name != PRINCIPAL && *name != SOURCE_IP) {
+    for name in headers.keys().filter(|name| ![PRINCIPAL, SOURCE_IP, COOKIE.as_str()].contains(&name.as_str())) {
         let lines = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         joined.insert(name.as_str().to_owned(), lines.collect::<Vec<_>>().join(",").into());
     }

@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use lambda_http::request::LambdaRequest;
 use serde_json::Value;
 use std::net::IpAddr;
 use tollgate::{Clock, SystemClock};
@@ -33,8 +34,8 @@ pub(super) async fn sample_api(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAd
         Err(message) => return problem(StatusCode::BAD_REQUEST, &message),
     };
     let failed = |what: &dyn std::fmt::Display| problem(StatusCode::INTERNAL_SERVER_ERROR, &what.to_string());
-    let request = match lambda_http::request::from_str(&event.to_string()) {
-        Ok(request) => request,
+    let request = match serde_json::from_value::<LambdaRequest>(sample_api::event::addressable(event)) {
+        Ok(request) => request.into(),
         Err(error) => return failed(&error),
     };
     match dev.api.call(request).await {

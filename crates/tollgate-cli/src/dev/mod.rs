@@ -14,6 +14,7 @@ use crate::open::{self, Place};
 use crate::secrets::Keys;
 use crate::{output, secrets};
 use sample_api::Api;
+use sample_api::passwords::OneForAll;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,12 +52,13 @@ impl Dev {
     ///
     /// The policy has errors, or the table cannot be reached.
     pub async fn start(args: &DevArgs) -> Result<Self> {
-        let keys = if args.target.endpoint_url.is_none() { Keys::OfOnesOwn } else { Keys::Of(&args.target) };
+        let own = args.target.endpoint_url.is_none() || open::is_new(&args.target).await?;
+        let keys = if own { Keys::OfOnesOwn } else { Keys::Of(&args.target) };
         let policy = secrets::attach(open::policy(&args.policy.policy)?, keys).await?;
         let manual = (args.clock == ClockKind::Manual).then(|| ManualClock::new(SystemClock.now()));
         let Place { target, connected, embedded } = Place::of(&args.target, manual.as_ref()).await?;
-        if embedded.is_some() {
-            secrets::sign(&policy, &connected).await?;
+        if own {
+            secrets::sign(&policy, &connected, &target.table).await?;
         }
         let policy = LivePolicy::new(policy);
         if manual.is_some() && embedded.is_none() {
@@ -65,7 +67,7 @@ impl Dev {
         }
         let (store, counters) = open::store_at(&connected, &target.table, manual.as_ref()).await?;
         let limiter = Arc::new(Limiter::new(store).with_deadline(DEADLINE));
-        let api = Api::new(policy.clone(), Arc::clone(&limiter));
+        let api = Api::new(policy.clone(), Arc::clone(&limiter), OneForAll::new(Some(OneForAll::DEVELOPMENT)));
         Ok(Self { policy, limiter, api, counters, manual, embedded, endpoint: connected.endpoint().to_owned() })
     }
 }

@@ -92,6 +92,7 @@ async fn stats(State(dev): Shared) -> Response {
         "table": store.table(),
         "clock": if dev.manual.is_some() { "manual" } else { "system" },
         "now_ms": store.moment().now.as_millis(),
+        "passwords_tried": dev.api.passwords_tried(),
     });
     if let (Value::Object(stats), Ok(Value::Object(counts))) = (&mut stats, serde_json::to_value(dev.counters.counts()))
     {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tollgate::http::{Explained, Facts, Matched};
+use tollgate::{Clock, SystemClock};
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Charges, Zone};
 use tollgate_dynamodb::partition_key;
@@ -134,7 +135,9 @@ fn explain(
         }
         Matched::Route(matched) => {
             let value = |name: &str| given.get(name).cloned();
-            let explained = tollgate::http::explain(policy, &matched, parts, &facts, body.clone(), value)?;
+            // The command is for people who look at what a request of theirs does now.
+            let now = SystemClock.now();
+            let explained = tollgate::http::explain(policy, &matched, parts, &facts, body.clone(), now, &value)?;
             explanation.matched = "route";
             explanation.pattern = Some(matched.route.pattern().to_string());
             explanation.charges = charges(policy, &explained)?;

@@ -4,7 +4,7 @@
 //! gateway's event.
 
 use crate::args::{ExplainArgs, GatewayKind};
-use crate::dev::event::{FORWARDED_FOR, joined};
+use crate::dev::event::{FORWARDED_FOR, cookies, joined};
 use crate::error::{CliError, Result};
 use axum::body::Bytes;
 use axum::http::request::Parts;
@@ -119,6 +119,7 @@ fn event(args: &ExplainArgs) -> Result<Option<Value>> {
         GatewayKind::Http | GatewayKind::Url => json!({
             "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query,
             "headers": joined(&parts.headers, source.filter(|_| gateway == GatewayKind::Http)),
+            "cookies": cookies(&parts.headers),
             "requestContext": {
                 "accountId": "000000000000", "apiId": "explain", "requestId": "explain", "stage": "$default",
                 "domainName": if gateway == GatewayKind::Url { "explain.lambda-url.local" } else { "explain.local" },

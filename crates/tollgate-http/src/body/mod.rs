@@ -9,6 +9,7 @@ mod media;
 pub(crate) use field::field;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use std::future::{Future, poll_fn, ready};
 use std::pin::Pin;
@@ -24,6 +25,23 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 pub trait Peek {
     /// The whole body, if it has at most `most` bytes. Whatever was read is still there for whoever reads next.
     fn peek(&mut self, most: usize) -> impl Future<Output = Option<Bytes>> + Send;
+}
+
+/// The value of a top-level field of a whole body, by the reading that dimensions have: `None` if there is none, none that is
+/// certain, or if the body is larger than [`MAX_BODY_BYTES`]. For handlers that must not try, or serve, another than the one
+/// who was counted.
+///
+/// ```
+/// use http::HeaderMap;
+/// use tollgate_http::body_field;
+///
+/// let none = HeaderMap::new();
+/// assert_eq!(body_field(br#"{"username":"a"}"#, &none, "username").as_deref(), Some("a"));
+/// assert_eq!(body_field(br#"{"username":"a","username":"b"}"#, &none, "username"), None);
+/// ```
+#[must_use]
+pub fn body_field(body: &[u8], headers: &HeaderMap, name: &str) -> Option<String> {
+    if body.len() > MAX_BODY_BYTES { None } else { field(body, headers, name) }
 }
 
 /// Reads a body up to `most` bytes; returns them if that was all, and the body as it was.
@@ -137,7 +155,7 @@ impl Peek for lambda_http::Body {
 
 /// The body of a request, if a dimension that `route` is charged by is in it.
 pub(crate) async fn wanted<B: Peek>(policy: &Policy, route: &Route, body: &mut B) -> Option<Bytes> {
-    let in_body = |dimension: &str| matches!(policy.identity().source(dimension), Some(Source::Body(_)));
+    let in_body = |dimension: &str| matches!(policy.identity().origin(dimension), Some(Source::Body(_)));
     let limits = route.charges().iter().filter_map(|charge| policy.limit(charge.limit.as_str()).ok());
     let mut dimensions = limits.flat_map(|limit| limit.key()).flat_map(|part| part.alternatives());
     if !(in_body("plan") || dimensions.any(in_body)) {

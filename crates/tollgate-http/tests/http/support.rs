@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tollgate::http::{Facts, TollgateLayer};
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate::{Limiter, Meter, Policy, Store, Timestamp};
+use tollgate::{KeySecrets, Limiter, Meter, Policy, Store, Timestamp};
 use tollgate_core::take::Moment;
 use tollgate_core::{Item, ItemKey, Write};
 use tollgate_dynamodb::{Error, Result, Transacted, Written};
@@ -67,6 +67,7 @@ impl Store for Faulty {
 
 /// An application of one handler, which answers 201 with what it knows of the decision.
 pub(crate) struct App {
+    pub(crate) policy: Policy,
     pub(crate) router: Router,
     pub(crate) store: Faulty,
     pub(crate) clock: ManualClock,
@@ -74,24 +75,33 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(policy: &str) -> Self {
+        Self::under(policy, KeySecrets::default())
+    }
+
+    /// The same with secrets.
+    pub(crate) fn under(policy: &str, secrets: KeySecrets) -> Self {
         let handler = any(async |request: Request<Body>| {
             let decided = request.extensions().get::<tollgate::Decision>().is_some();
             (StatusCode::CREATED, format!("decided: {decided}"))
         });
-        Self::with_handler(policy, handler)
+        Self::of(policy, secrets, handler)
     }
 
     pub(crate) fn with_handler(policy: &str, handler: MethodRouter) -> Self {
+        Self::of(policy, KeySecrets::default(), handler)
+    }
+
+    fn of(policy: &str, secrets: KeySecrets, handler: MethodRouter) -> Self {
         let policy = match Policy::parse(policy) {
-            Ok(parsed) => parsed.policy,
+            Ok(parsed) => parsed.policy.with_secrets(secrets),
             Err(findings) => panic!("{}", findings.render("policy")),
         };
         let clock = ManualClock::new(Timestamp::from_secs(1_767_225_600));
         let store =
             Faulty { memory: MemoryStore::new(clock.clone()), failure: Arc::default(), written: Arc::default() };
         let limiter = Limiter::new(store.clone()).with_deadline(Duration::from_secs(5));
-        let router = Router::new().fallback(handler).layer(TollgateLayer::new(policy, Arc::new(limiter)));
-        Self { router, store, clock }
+        let router = Router::new().fallback(handler).layer(TollgateLayer::new(policy.clone(), Arc::new(limiter)));
+        Self { policy, router, store, clock }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answered {

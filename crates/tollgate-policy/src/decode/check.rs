@@ -58,8 +58,9 @@ pub(super) fn advise(report: &mut Report<'_>, limits: &[LimitEntry], routes: &[M
 fn warn_if_hot(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
     let hot = limit.all_figures().find(|(_, figures)| figures.exceeds(ITEM_WRITES_PER_SECOND, cost));
     if let Some((_, figures)) = hot {
+        let who = if limit.key.iter().all(|part| part.has("everyone")) { "all callers together" } else { "one key" };
         let message = format!(
-            "limit `{}` lets one key make more than {ITEM_WRITES_PER_SECOND} calls a second ({}), and each is a write \
+            "limit `{}` lets {who} make more than {ITEM_WRITES_PER_SECOND} calls a second ({}), and each is a write \
              to one DynamoDB item, which takes about {ITEM_WRITES_PER_SECOND}",
             limit.name,
             figures.rate()

@@ -1,6 +1,7 @@
 //! `[identity]`: where each dimension comes from, and which spellings of it are one.
 
 use super::chosen;
+use super::device;
 use super::fields::{self, Fields, Node};
 use super::keys;
 use crate::canonical::{Fold, Region};
@@ -51,12 +52,22 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Declare
     let Some(table) = node.and_then(|node| fields::table(report, node, "[identity]", "user = \"claims.sub\"")) else {
         return declared;
     };
+    let mut bonds = BTreeMap::new();
     for (key, node) in fields::entries(table) {
         let dimension: &str = key.get_ref();
         declared.spans.insert(dimension.to_owned(), node.span());
         let valid = fields::name(report, &key.span(), "dimension", dimension);
-        let decoded = if dimension == "client_ip" {
+        let decoded = if dimension == "everyone" {
+            let help = "give yours another name";
+            report.error(&key.span(), "`everyone` is built in, and the same for every caller", help);
+            continue;
+        } else if dimension == "client_ip" {
             client_ip(report, node).map(|rule| Source::ClientIp(rule).into())
+        } else if device::is_meant(node) {
+            device::decode(report, node, dimension).map(|(device, at)| {
+                bonds.insert(dimension.to_owned(), at);
+                Source::Device(device).into()
+            })
         } else if node.get_ref().is_table() {
             declaration(report, node, dimension)
         } else {
@@ -67,6 +78,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Declare
             _ => drop(declared.broken.insert(dimension.to_owned())),
         }
     }
+    device::check(report, &declared, &bonds);
     declared
 }
 
@@ -79,8 +91,8 @@ fn source(text: &str) -> Result<Source, Problem> {
     if text == "api_key" {
         return Ok(Source::ApiKey);
     }
-    let all = "write \"claims.NAME\", \"header.NAME\", \"query.NAME\", \"path.NAME\", \"context.NAME\", \"api_key\" \
-               or { body = \"NAME\" }";
+    let all = "write \"claims.NAME\", \"header.NAME\", \"query.NAME\", \"path.NAME\", \"context.NAME\", \"api_key\", \
+               { body = \"NAME\" } or { cookie = \"NAME\", bound_to = \"DIMENSION\" }";
     let (kind, name) = text.split_once('.').unwrap_or((text, ""));
     let Some((_, build)) = KINDS.iter().find(|(known, _)| *known == kind) else {
         let nearest = suggest::nearest(kind, KINDS.iter().map(|(known, _)| *known).chain(["api_key"]));
@@ -156,7 +168,7 @@ fn fold(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Fold> {
 }
 
 /// RFC 9110 section 5.1: field names are tokens.
-fn is_field_name(name: &str) -> bool {
+pub(super) fn is_field_name(name: &str) -> bool {
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !name.is_empty() && name.bytes().all(token)
 }

@@ -15,7 +15,7 @@ pub struct KeyList {
 
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] =
-    &[POLICY, DIMENSION, CLIENT_IP, PLANS, LIMIT, FIGURES, ROUTE, CHARGE, EXEMPTION, HTTP, CORS];
+    &[POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, ROUTE, CHARGE, EXEMPTION, HTTP, CORS];
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
@@ -28,6 +28,8 @@ pub(super) const DIMENSION: KeyList =
 
 pub(super) const CLIENT_IP: KeyList =
     KeyList { table: "client_ip", keys: &["trusted_hops", "trusted_proxies", "header", "ipv6_prefix"], later: &[] };
+
+pub(super) const DEVICE: KeyList = KeyList { table: "device", keys: &["cookie", "bound_to", "max_age"], later: &[] };
 
 pub(super) const PLANS: KeyList = KeyList { table: "plans", keys: &["names", "default"], later: &[] };
 

@@ -3,6 +3,7 @@
 
 mod check;
 mod chosen;
+mod device;
 mod fields;
 mod http;
 mod identity;

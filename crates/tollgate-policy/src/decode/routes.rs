@@ -191,7 +191,7 @@ fn check_size(report: &mut Report<'_>, at: &Span, identity: &Identity, limits: &
 
 /// An entry of a key that only path parameters can give needs one of them in the pattern.
 fn check_params(report: &mut Report<'_>, at: &Span, identity: &Identity, limit: &Limit, pattern: &Pattern) {
-    let lacking = |dimension: &str| match identity.source(dimension) {
+    let lacking = |dimension: &str| match identity.origin(dimension) {
         Some(Source::Path(param)) if !pattern.params().any(|known| known == param) => Some(param.clone()),
         _ => None,
     };

@@ -280,6 +280,35 @@ fn a_key_that_outruns_an_item_is_a_warning() {
 }
 
 #[test]
+fn everyone_is_one_key_and_outruns_its_item_as_any_other_does() {
+    let text = |rate: &str| format!("version = 1\n[limits.a]\nkey = [\"user ?? everyone\"]\nrate = \"{rate}\"\n");
+    assert!(warnings(&text("1000/s")).is_empty());
+    let found = warnings(&text("1001/s"));
+    assert!(found.len() == 1 && found[0].contains("`a` lets all callers together make more than 1000"), "{found:?}");
+}
+
+/// A token is signed, so nobody makes himself a fresh bucket of one.
+#[test]
+fn a_known_device_and_everyone_are_chosen_by_nobody() {
+    let text = |key: &str| {
+        format!(
+            "version = 1\n[identity]\naccount = {{ body = \"username\" }}\ndevice = {{ cookie = \"d\", bound_to = \"account\" }}\n\
+             [limits.a]\nkey = [{key}]\nrate = \"5/h\"\n[[routes]]\nmatch = \"POST /login\"\ncharge = [\"a\"]\n"
+        )
+    };
+    for key in ["\"device ?? everyone\"", "\"everyone\"", "\"device\"", "\"device ?? client_ip\", \"account\""] {
+        assert!(warnings(&text(key)).is_empty(), "{key}: {:?}", warnings(&text(key)));
+    }
+    for key in ["\"device ?? account\"", "\"account\""] {
+        let found = warnings(&text(key));
+        assert!(
+            found.len() == 1 && found[0].contains("counted by nothing but the field username of the body"),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
 fn an_item_that_outgrows_a_write_unit_is_a_warning() {
     let with = |count: usize| {
         let limit = |i| format!("[limits.limit-number-{i}]\nkey = [\"user ?? client_ip\"]\nrate = \"5/h\"\n");

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod charges;
+mod device;
 mod findings;
 mod identity;
 mod lookups;

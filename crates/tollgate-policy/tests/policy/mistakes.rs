@@ -97,6 +97,34 @@ fn identities() {
 }
 
 #[test]
+fn devices() {
+    let device = |rest: &str| identity(&format!("d = {{ cookie = \"d\", {rest} }}"));
+    one(&identity("d = { bound_to = \"user\" }"), "3:5", "has no `cookie`");
+    one(&identity("d = { cookie = \"d\" }"), "3:5", "has no `bound_to`");
+    one(&identity("d = { cookie = \"a;b\", bound_to = \"user\" }"), "3:16", "not the name of a cookie");
+    one(&identity("d = { cookie = 7, bound_to = \"user\" }"), "3:16", "cookie must be a string");
+    one(&device("bound_to = \"usr\""), "3:32", "bound to `usr`, which is not declared");
+    one(&device("bound_to = \"d\""), "3:32", "nobody's name");
+    one(&device("bound_to = \"everyone\""), "3:32", "nobody's name");
+    one(&device("bound_to = \"user\", max_age = 90"), "3:50", "max_age must be a string");
+    for age in ["59min", "0h", "401day", "2year"] {
+        one(&device(&format!("bound_to = \"user\", max_age = \"{age}\"")), "3:50", "from 1h to 400day");
+    }
+    one(&device("bound_to = \"user\", max_age = \"90\""), "3:50", "duration");
+    one(&device("bound_to = \"user\", fold = \"email\""), "3:40", "unknown key `fold`");
+    let twins = "d = { cookie = \"c\", bound_to = \"user\" }\ne = { cookie = \"c\", bound_to = \"tenant\" }";
+    one(&identity(twins), "4:32", "`e` has the cookie of `d`");
+    one(&identity("plan = { cookie = \"d\", bound_to = \"user\" }"), "3:8", "`plan` is compared");
+    one(&identity("client_ip = { cookie = \"d\" }"), "3:15", "unknown key `cookie`");
+    one(&identity("everyone = \"claims.sub\""), "3:1", "`everyone` is built in");
+    let bound_to_a_mistake = "account = \"claim.x\"\nd = { cookie = \"d\", bound_to = \"account\" }";
+    one(&identity(bound_to_a_mistake), "3:11", "not a source");
+    let without_the_parameter = "version = 1\n[identity]\norder = \"path.id\"\nd = { cookie = \"d\", bound_to = \"order\" }\n\
+        [limits.a]\nkey = [\"d\"]\nrate = \"5/h\"\n[[routes]]\nmatch = \"GET /x\"\ncharge = [\"a\"]\n";
+    one(without_the_parameter, "10:11", "the path has no {id}");
+}
+
+#[test]
 fn keys() {
     one(&limit("rate = \"50/h\""), "2:1", "[limits.a] has no `key`");
     one(&limit("rate = \"50/h\"\nkey = \"user\""), "4:7", "key must be an array, not a string");

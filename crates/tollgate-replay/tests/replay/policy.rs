@@ -1,7 +1,7 @@
 //! A policy file, applied to a log.
 
 use crate::support::line;
-use tollgate_policy::Policy;
+use tollgate_policy::{KeySecrets, Policy};
 use tollgate_replay::{Options, Report, replay};
 
 const POLICY: &str = r#"
@@ -49,6 +49,7 @@ why = "a rate-limited health check lies"
 
 fn run(policy: &str, log: &[String]) -> Report {
     let policy = Policy::parse(policy).unwrap_or_else(|findings| panic!("{findings:?}")).policy;
+    let policy = policy.with_secrets(KeySecrets::development());
     replay(log.concat().as_bytes(), &policy, &Options::default(), |_| ()).unwrap()
 }
 
@@ -102,4 +103,15 @@ fn a_value_that_no_key_can_carry_takes_no_other_limit_with_it() {
     let report = run(per_ip, &[line("192.0.2.1", &"x".repeat(3000), 1, "/")]);
     assert_eq!(counts(&report, "ip"), [1, 0, 0, 1]);
     assert_eq!(counts(&report, "user"), [0, 0, 1, 0]);
+}
+
+#[test]
+fn a_log_knows_no_devices_and_everyone_in_it_is_one() {
+    let policy = "version = 1\n[identity]\ndevice = { cookie = \"d\", bound_to = \"user\" }\n\
+        [limits.all]\nkey = [\"device ?? everyone\"]\nrate = \"2/h\"\n[limits.known]\nkey = [\"device\"]\nrate = \"2/h\"\n";
+    let log = [line("192.0.2.1", "alice", 1, "/a"), line("192.0.2.2", "-", 2, "/b"), line("192.0.2.3", "bob", 3, "/c")];
+    let report = run(policy, &log);
+    assert_eq!(counts(&report, "all"), [2, 1, 0, 1]);
+    assert_eq!(report.limits["all"].top_denied[0].key, "everyone:all");
+    assert_eq!(counts(&report, "known"), [0, 0, 3, 0]);
 }
