@@ -139,7 +139,7 @@ impl Charged {
         let entries = match actual {
             Actual::Cost(0) => return Some(LimitWrite::take_out(limit, entry)),
             // What was entered later is of calls that are not decided yet.
-            Actual::Clear => found.entries.only(|other| *other > entry),
+            Actual::Clear => found.entries.only(|other| other.at > entry.at),
             Actual::Cost(cost) => {
                 let settled = Entry { cost: cost.min(self.cost + extra), ..entry };
                 found.entries.clone().without(&entry).with(settled)

@@ -5,14 +5,15 @@
 
 use crate::answer::{Additions, Answer, Decided, Exchange};
 use crate::body::{self, Peek};
+use crate::costs::Unsettled;
 use crate::dimension::Asked;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::identify::{self, Identified, Matched, identify};
 use http::request::Parts;
 use std::sync::Arc;
-use tollgate_core::Decision;
-use tollgate_dynamodb::{Event, Limiter, Store};
+use tollgate_core::{Charges, Decision};
+use tollgate_dynamodb::{Event, Limiter, Store, Taken};
 use tollgate_policy::LivePolicy;
 
 /// What becomes of a request.
@@ -21,9 +22,18 @@ pub(crate) enum Verdict {
     /// It is not limited.
     Unlimited,
     /// It was charged, or passes without.
-    Admitted(Decision, Additions),
+    Admitted(Box<Admitted>),
     /// It is refused.
     Refused(Answer),
+}
+
+/// A request that goes on.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) decision: Decision,
+    pub(crate) additions: Additions,
+    /// What its answer can change of what it was charged.
+    pub(crate) unsettled: Option<Unsettled>,
 }
 
 /// The policy in force and the limiter that decides by it.
@@ -49,16 +59,17 @@ impl<S: Store> Gate<S> {
         let body = body::wanted(&policy, matched.route, body).await;
         let now = self.limiter.store().moment().now;
         match self.decide(&Asked::new(&policy, &matched, parts, &facts, body, now)).await {
-            Ok(decided) if decided.decision.is_allowed() => {
+            Ok((decided, charges, taken)) if decided.decision.is_allowed() => {
                 let additions = Additions::of(&decided, &exchange);
-                Verdict::Admitted(decided.decision, additions)
+                let unsettled = Unsettled::new(&policy, charges, taken);
+                Verdict::Admitted(Box::new(Admitted { decision: decided.decision, additions, unsettled }))
             }
-            Ok(decided) => Verdict::Refused(Answer::refused(&decided, &exchange)),
+            Ok((decided, ..)) => Verdict::Refused(Answer::refused(&decided, &exchange)),
             Err(error) => undecided(&error, &exchange),
         }
     }
 
-    async fn decide(&self, asked: &Asked<'_>) -> Result<Decided> {
+    async fn decide(&self, asked: &Asked<'_>) -> Result<(Decided, Vec<Charges>, Taken)> {
         let Identified { plan, names_unknown_plan, resolution } = identify(asked)?;
         if names_unknown_plan {
             self.meter(Event::UnknownPlan);
@@ -69,8 +80,8 @@ impl<S: Store> Gate<S> {
         if let Some(doubt) = asked.doubt() {
             self.meter(doubt.event());
         }
-        let decision = self.limiter.take(&resolution.charges).await?;
-        Ok(Decided { decision, plan })
+        let (decision, taken) = self.limiter.take_unsettled(&resolution.charges).await?;
+        Ok((Decided { decision, plan }, resolution.charges, taken))
     }
 
     fn meter(&self, event: Event<'_>) {

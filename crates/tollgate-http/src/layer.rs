@@ -1,11 +1,11 @@
 //! The tower layer: a handler behind it sees only requests that are admitted, with their bodies whole.
 //!
-//! Invariant: readiness is the inner service's, and it is asked again right before the inner call, so that nothing is
+//! Invariants: what was charged is settled before the response goes out; readiness is the inner service's, and it is asked again right before the inner call, so that nothing is
 //! called that is not ready.
 
 use crate::body::Peek;
-use crate::gate::{Gate, Verdict};
-use http::{Request, Response};
+use crate::gate::{Admitted, Gate, Verdict};
+use http::{Request, Response, StatusCode};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,7 +44,9 @@ impl<I, S> Layer<I> for TollgateLayer<S> {
 /// A service behind a policy: see [`TollgateLayer`].
 ///
 /// The handler finds the [`Decision`](tollgate_core::Decision) in the request's extensions; limits that the call passed
-/// because the store gave no answer are in its `unasked`. It is not there where the request is not limited.
+/// because the store gave no answer are in its `unasked`. It is not there where the request is not limited. Where the route says
+/// `settle_within`, it finds [`Costs`](crate::Costs), too. What the answer changes (`count`, `refund_on`) is settled before it goes
+/// out: one more write for each key, of those limits alone.
 #[derive(Debug)]
 pub struct Tollgate<I, S> {
     inner: I,
@@ -61,9 +63,10 @@ impl<I, S, B, R> Service<Request<B>> for Tollgate<I, S>
 where
     I: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     I::Future: Send,
+    I::Error: Send,
     S: Store + 'static,
     B: Peek + Send + 'static,
-    R: From<String> + 'static,
+    R: From<String> + Send + 'static,
 {
     type Response = Response<R>;
     type Error = I::Error;
@@ -89,18 +92,29 @@ where
     R: From<String>,
 {
     let (mut parts, mut body) = request.into_parts();
-    let additions = match gate.ask(&parts, &mut body).await {
+    let (additions, unsettled) = match gate.ask(&parts, &mut body).await {
         Verdict::Refused(answer) => return Ok(answer.into_response()),
-        Verdict::Unlimited => None,
-        Verdict::Admitted(decision, additions) => {
+        Verdict::Unlimited => (None, None),
+        Verdict::Admitted(admitted) => {
+            let Admitted { decision, additions, unsettled } = *admitted;
             parts.extensions.insert(decision);
-            Some(additions)
+            if let Some(costs) = unsettled.as_ref().and_then(|unsettled| unsettled.costs.clone()) {
+                parts.extensions.insert(costs);
+            }
+            (Some(additions), unsettled)
         }
     };
-    poll_fn(|cx| inner.poll_ready(cx)).await?;
-    let mut response = inner.call(Request::from_parts(parts, body)).await?;
-    if let Some(additions) = additions {
+    let mut answer = match poll_fn(|cx| inner.poll_ready(cx)).await {
+        Ok(()) => inner.call(Request::from_parts(parts, body)).await,
+        Err(error) => Err(error),
+    };
+    if let Some(unsettled) = unsettled {
+        // Whoever gets no response sees a server that failed.
+        let status = answer.as_ref().map_or(StatusCode::INTERNAL_SERVER_ERROR, Response::status);
+        unsettled.settle(&gate.limiter, status).await;
+    }
+    if let (Ok(response), Some(additions)) = (&mut answer, additions) {
         additions.add_to(response.headers_mut());
     }
-    Ok(response)
+    answer
 }

@@ -6,6 +6,7 @@ mod body;
 mod caller;
 mod client_address;
 mod cors;
+mod costs;
 mod device;
 mod failures;
 mod languages;
