@@ -113,7 +113,7 @@ fn told(key: &ItemKey, item: &Item, name: &LimitName, moment: Moment) -> Result<
     let set = || item.hold.as_ref().and_then(|hold| hold.overrides.get(name)).map(|o| Terms::new(1, o.figures));
     let terms = stored.map(|bucket| bucket.terms.policy()).or_else(set).ok_or(tollgate_core::Error::NoCharges)?;
     let (limit, on_change, mode) = (name.clone(), OnChange::default(), Mode::Enforce);
-    let charge = Charge { limit, terms, on_change, cost: 0, max_wait: None, mode };
+    let charge = Charge { limit, terms, on_change, cost: 0, max_wait: None, mode, penalty: None };
     let decided = Take::tell(&Charges::new(key.clone(), vec![charge])?, item, moment);
     let decided = decided.first().ok_or(tollgate_core::Error::NoCharges)?;
     Ok(Limit {

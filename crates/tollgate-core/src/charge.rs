@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::key::{ItemKey, Key};
 use crate::pacer::Demand;
+use crate::penalty::PenaltyRule;
 use crate::terms::{OnChange, Terms};
 use crate::token_bucket::TokenBucket;
 use std::borrow::Borrow;
@@ -86,6 +87,8 @@ pub struct Charge {
     pub max_wait: Option<Duration>,
     /// Whether the limit denies.
     pub mode: Mode,
+    /// How long the limit locks a key that it has denied; `None`: not at all.
+    pub penalty: Option<PenaltyRule>,
 }
 
 impl Charge {

@@ -14,6 +14,7 @@
 //! | [`charge`] | what a call wants: costs on the limits of one key |
 //! | [`item`] | what is remembered of a key |
 //! | [`hold`] | what an operator has set for a key: a ban, other figures |
+//! | [`penalty`] | locks for whoever a limit denies again and again |
 //! | [`write`](mod@write) | the conditional writes, as data: what they require and what they leave behind |
 //! | [`take`] | the protocol: which write comes next, and when the answer is known |
 //! | [`refund`] | giving a charge back: how much of it may be, and by which write |
@@ -32,6 +33,7 @@ pub mod hold;
 pub mod item;
 pub mod key;
 pub mod pacer;
+pub mod penalty;
 pub mod refund;
 pub mod take;
 pub mod terms;
@@ -50,6 +52,7 @@ pub use hold::{Hold, Override};
 pub use item::{Bucket, BusyPeriod, Item};
 pub use key::{ItemKey, Key};
 pub use pacer::Demand;
+pub use penalty::{Penalty, PenaltyRule, PenaltyWrite};
 pub use refund::{Charged, Refund};
 pub use take::{Step, Take};
 pub use terms::{OnChange, Terms};

@@ -8,16 +8,20 @@
 //! exact         (#t0 = :seen0 AND #f0 = :was0 AND #b0 = :in0 AND #g0 = :up0), or attribute_not_exists(#t0)
 //! give back     (#b0 = :in0 AND #g0 = :up0)
 //!               SET #t0 = #t0 - :by0
+//! not locked    (attribute_not_exists(#p0) OR #p0 < :free0)
+//! lock          #p0 = :locked0, or attribute_not_exists(#p0)
+//!               SET #p0 = :lock0
 //! item          (attribute_not_exists(#h) OR #h <= :hmax) AND attribute_not_exists(#hold), or #hold = :hold
 //! ```
 //!
 //! Invariant: the expression says what [`Write::apply`] does, no more and no less; the conformance tests compare them.
 
-use crate::attributes::{Attributes, EXPIRES_AT, HOLD, HORIZON, Names, number};
+use crate::attributes::{self, Attributes, EXPIRES_AT, HOLD, HORIZON, Names, number};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
+use tollgate_core::penalty::PenaltyExpect;
 use tollgate_core::write::{Assign, ItemCheck, Memory};
-use tollgate_core::{Check, Expect, LimitWrite, Write};
+use tollgate_core::{Check, Expect, LimitWrite, Penalty, PenaltyWrite, Write};
 
 /// The expressions of one `UpdateItem`.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +54,10 @@ pub fn render(write: &Write) -> Expressions {
         let (horizon, expires_at) = (out.value(":h", number(horizon)), out.value(":x", number(expires_at)));
         sets.push(format!("{h} = {horizon}, {x} = {expires_at}"));
     }
-    let mut remove = "";
+    let mut removes = Vec::new();
+    for (i, penalty) in write.penalties.iter().enumerate() {
+        out.penalty(i, penalty, &mut conditions, (&mut sets, &mut removes));
+    }
     if let Some(next) = &write.hold {
         let hold = out.name("#hold", HOLD);
         match next {
@@ -58,10 +65,11 @@ pub fn render(write: &Write) -> Expressions {
                 let next = out.value(":next", AttributeValue::S(next.to_string()));
                 sets.push(format!("{hold} = {next}"));
             }
-            None => remove = " REMOVE #hold",
+            None => removes.push(hold),
         }
     }
     out.condition = conditions.join(" AND ");
+    let remove = if removes.is_empty() { String::new() } else { format!(" REMOVE {}", removes.join(", ")) };
     out.update = format!("SET {}{remove}", sets.join(", "));
     out
 }
@@ -75,6 +83,36 @@ impl Expressions {
     fn value(&mut self, placeholder: &str, value: AttributeValue) -> String {
         self.values.insert(placeholder.to_owned(), value);
         placeholder.to_owned()
+    }
+
+    /// Adds what a write requires, sets and removes of one limit's penalty.
+    fn penalty(
+        &mut self,
+        i: usize,
+        penalty: &PenaltyWrite,
+        conditions: &mut Vec<String>,
+        (sets, removes): (&mut Vec<String>, &mut Vec<String>),
+    ) {
+        let p = self.name(&format!("#p{i}"), &attributes::penalty_name(&penalty.limit));
+        conditions.push(match penalty.expect {
+            PenaltyExpect::Unlocked(now) => {
+                let free = self.value(&format!(":free{i}"), number(Penalty::in_force_from(now)));
+                format!("(attribute_not_exists({p}) OR {p} < {free})")
+            }
+            PenaltyExpect::Is(None) => format!("attribute_not_exists({p})"),
+            PenaltyExpect::Is(Some(seen)) => {
+                let locked = self.value(&format!(":locked{i}"), number(seen));
+                format!("{p} = {locked}")
+            }
+        });
+        match penalty.next {
+            Some(Some(next)) => {
+                let lock = self.value(&format!(":lock{i}"), number(next));
+                sets.push(format!("{p} = {lock}"));
+            }
+            Some(None) => removes.push(p),
+            None => {}
+        }
     }
 
     fn item_check(&mut self, check: &ItemCheck) -> String {

@@ -278,7 +278,7 @@ impl DynamoStore {
 }
 
 fn charged(write: &Write) -> Vec<&LimitName> {
-    write.limits.iter().map(|l| &l.limit).collect()
+    write.names().collect()
 }
 
 /// Capacity units of a reply, rounded up; a reply that does not say counts as 1.

@@ -13,7 +13,7 @@ use http::request::Parts;
 use std::sync::Arc;
 use tollgate_core::Decision;
 use tollgate_dynamodb::{Event, Limiter, Store};
-use tollgate_policy::LivePolicy;
+use tollgate_policy::{LivePolicy, up_to};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -52,7 +52,10 @@ impl<S: Store> Gate<S> {
                 let additions = Additions::of(&decided, &exchange);
                 Verdict::Admitted(decided.decision, additions)
             }
-            Ok(decided) => Verdict::Refused(Answer::refused(&decided, &exchange)),
+            Ok(Decided { decision, plan }) => {
+                let told = Decided { decision: policy.jittered(decision, up_to), plan };
+                Verdict::Refused(Answer::refused(&told, &exchange))
+            }
             Err(error) => undecided(&error, &exchange),
         }
     }

@@ -262,8 +262,8 @@ impl Policy {
 
     fn charge(&self, limit: &Limit, plan: Option<&str>, cost: u64) -> Charge {
         let terms = limit.terms(plan, self.revision());
-        let (limit, on_change, max_wait, mode) = (limit.name.clone(), limit.on_change, limit.max_wait, limit.mode);
-        Charge { limit, terms, on_change, cost, max_wait, mode }
+        let (on_change, max_wait, mode, penalty) = (limit.on_change, limit.max_wait, limit.mode, limit.penalty);
+        Charge { limit: limit.name.clone(), terms, on_change, cost, max_wait, mode, penalty }
     }
 }
 

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Charge, Demand, Figures, Key, LimitName, Mode, Ticks, Timestamp, Verdict};
+use tollgate_core::{Charge, Demand, Figures, Key, LimitName, Mode, Penalty, PenaltyRule, Ticks, Timestamp, Verdict};
 
 /// The number of a [`Plan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,7 @@ struct Cost {
     slot: usize,
     demand: Demand,
     only_reports: bool,
+    penalty: Option<PenaltyRule>,
 }
 
 /// One limit's state for one key.
@@ -45,6 +46,8 @@ struct Slot {
     key: usize,
     figures: Figures,
     tat: Option<Ticks>,
+    /// Its last lock.
+    penalty: Option<Penalty>,
     allowed: u64,
     denied: u64,
     longest_wait: Option<Duration>,
@@ -89,7 +92,8 @@ impl Ledger {
                 match costs.iter_mut().find(|cost| cost.slot == slot) {
                     Some(cost) => cost.demand.cost = cost.demand.cost.saturating_add(charge.cost),
                     None => {
-                        costs.push(Cost { slot, demand: charge.demand(), only_reports: charge.mode == Mode::Shadow })
+                        let (demand, only_reports) = (charge.demand(), charge.mode == Mode::Shadow);
+                        costs.push(Cost { slot, demand, only_reports, penalty: charge.penalty });
                     }
                 }
             }
@@ -110,7 +114,16 @@ impl Ledger {
         let slots = &mut self.slots;
         *self.slot_ids.entry((limit, key)).or_insert_with(|| {
             let figures = charge.terms.figures;
-            slots.push(Slot { limit, key, figures, tat: None, allowed: 0, denied: 0, longest_wait: None });
+            slots.push(Slot {
+                limit,
+                key,
+                figures,
+                tat: None,
+                penalty: None,
+                allowed: 0,
+                denied: 0,
+                longest_wait: None,
+            });
             slots.len() - 1
         })
     }
@@ -121,12 +134,8 @@ impl Ledger {
         for limit in &plan.missing {
             self.limits[*limit].1.missing_dimension += 1;
         }
-        let take = |cost: &Cost| {
-            let slot = &self.slots[cost.slot];
-            slot.figures.take(slot.tat, record.at, cost.demand)
-        };
         self.verdicts.clear();
-        self.verdicts.extend(plan.costs.iter().map(take));
+        self.verdicts.extend(plan.costs.iter().map(|cost| self.slots[cost.slot].judge(cost, record.at)));
         let passes =
             |(cost, verdict): (&Cost, &Verdict)| cost.only_reports || matches!(verdict, Verdict::Allowed { .. });
         let allowed = plan.costs.iter().zip(&self.verdicts).all(passes);
@@ -177,6 +186,15 @@ impl Ledger {
 }
 
 impl Slot {
+    /// What the limit says of a call, by its lock or its arithmetic. A denial locks, or moves the lock.
+    fn judge(&mut self, cost: &Cost, at: Timestamp) -> Verdict {
+        let verdict = self.figures.take(self.tat, at, cost.demand);
+        let Some(rule) = cost.penalty else { return verdict };
+        let (next, verdict) = rule.judge(self.penalty.as_ref(), verdict, at);
+        self.penalty = next;
+        verdict
+    }
+
     fn denied_key(&self, key: &Key) -> DeniedKey {
         let max_wait_ms = self.longest_wait.map(millis_rounded_up);
         DeniedKey { key: key.to_string(), denied: self.denied, allowed: self.allowed, max_wait_ms }

@@ -16,7 +16,7 @@
 //!
 //! One way through: bytes -> [`Entry`] -> [`Matched`] -> [`Resolved`] charges -> records sorted by time -> [`Report`].
 //! Requests are decided in the order of their times, and those of one second in the order of the log, each with
-//! [`TokenBucket::take`](tollgate_core::TokenBucket::take): what comes out is what the limiter would have answered to
+//! [`Figures::take`](tollgate_core::Figures::take), behind the locks of limits with a penalty: what comes out is what the limiter would have answered to
 //! callers that behave as those in the log did, retries not added and not taken away.
 //!
 //! ```
@@ -43,7 +43,7 @@
 //!
 //! let terms = Terms::new(1, TokenBucket::new(1, 60_000_000_000, 1)?);
 //! let limit = LimitName::new("per-ip")?;
-//! let rules = PerAddress(Charge { limit, terms, on_change: OnChange::default(), cost: 1, max_wait: None, mode: Mode::default() });
+//! let rules = PerAddress(Charge { limit, terms, on_change: OnChange::default(), cost: 1, max_wait: None, mode: Mode::default(), penalty: None });
 //!
 //! let log = r#"192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 12
 //! 192.0.2.1 - - [17/May/2015:10:05:04 +0000] "GET /a HTTP/1.1" 200 12"#;

@@ -3,6 +3,7 @@
 mod calls;
 mod exact;
 mod holds;
+mod penalties;
 mod refunds;
 mod windows;
 

@@ -6,8 +6,10 @@
 use crate::mutant::Mutant;
 use crate::properties::Fault;
 use crate::table::EPOCH;
+use std::time::Duration;
 use tollgate_core::{
-    Charge, Charges, Item, ItemKey, Key, LimitName, Mode, OnChange, Span, Terms, Timestamp, TokenBucket, Window,
+    Charge, Charges, Item, ItemKey, Key, LimitName, Mode, OnChange, PenaltyRule, Span, Terms, Timestamp, TokenBucket,
+    Window,
 };
 
 /// A second, in nanoseconds.
@@ -154,14 +156,18 @@ impl Scenario {
     /// Most writes of one call of `caller`: two, and one for every change that somebody else may make meanwhile, since a
     /// corrected write is refused only if the item has changed.
     pub(crate) fn most_writes(&self, caller: usize) -> usize {
-        // A call changes the item once, and once more if it is refunded.
-        let changes = |calls: usize, by: &Caller| calls * if by.elsewhere == Elsewhere::Allows { 1 } else { 2 };
+        // A call changes the item once, and once more if it is refunded, or locks.
+        let locks = |calls: &[Charges]| calls.iter().flat_map(Charges::charges).any(|charge| charge.penalty.is_some());
+        let changes = |calls: usize, by: &Caller| {
+            calls * (1 + usize::from(by.elsewhere != Elsewhere::Allows) + usize::from(locks(&by.calls)))
+        };
         let others = self.callers.iter().enumerate().filter(|(c, _)| *c != caller);
         let others: usize = others.map(|(_, other)| changes(other.calls.len(), other)).sum();
         // A caller's own earlier calls may still be under way, and the table may delete once a jump.
         let own = changes(self.callers[caller].calls.len() - 1, &self.callers[caller]);
         let operators: usize = self.operators.iter().map(|o| o.changes.len()).sum();
-        2 + others + own + operators + if self.deletes { usize::from(self.advances) } else { 0 }
+        let lock = usize::from(locks(&self.callers[caller].calls));
+        2 + lock + others + own + operators + if self.deletes { usize::from(self.advances) } else { 0 }
     }
 
     /// The operator that is this party.
@@ -253,7 +259,18 @@ pub(crate) fn limit(name: &str) -> LimitName {
 /// A charge on the limit `name`.
 pub(crate) fn charge(name: &str, terms: &Terms, cost: u64) -> Charge {
     let (on_change, mode) = (OnChange::Proportional, Mode::Enforce);
-    Charge { limit: limit(name), terms: terms.clone(), on_change, cost, max_wait: None, mode }
+    Charge { limit: limit(name), terms: terms.clone(), on_change, cost, max_wait: None, mode, penalty: None }
+}
+
+/// Locks of `first` seconds, then `factor` times as long, `most` at most; a level is forgotten in `forget` seconds.
+pub(crate) fn rule(first: u64, factor: u64, most: u64, forget: u64) -> PenaltyRule {
+    let secs = Duration::from_secs;
+    PenaltyRule::new(secs(first), factor, secs(most), secs(forget)).unwrap()
+}
+
+/// A charge on the only limit, which locks.
+pub(crate) fn penalised(terms: &Terms, cost: u64, rule: PenaltyRule) -> Charges {
+    charges(vec![Charge { penalty: Some(rule), ..charge("l", terms, cost) }])
 }
 
 /// Charges on the one key of the model.

@@ -3,6 +3,7 @@
 pub(crate) mod calls;
 mod exact;
 mod holds;
+mod penalties;
 mod refunds;
 mod shadow;
 pub(crate) mod windows;

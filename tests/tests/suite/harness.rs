@@ -127,7 +127,7 @@ pub fn bucket(n: u64, period_ns: u64, burst: u64) -> TokenBucket {
 
 pub fn charge(limit: &str, terms: Terms, cost: u64) -> Charge {
     let (limit, on_change, mode) = (LimitName::new(limit).unwrap(), OnChange::default(), Mode::Enforce);
-    Charge { limit, terms, on_change, cost, max_wait: None, mode }
+    Charge { limit, terms, on_change, cost, max_wait: None, mode, penalty: None }
 }
 
 /// A charge of one token on one limit.

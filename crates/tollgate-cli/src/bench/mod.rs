@@ -73,7 +73,7 @@ fn charging(limits: Vec<(LimitName, Figures)>) -> Result<Vec<Charges>> {
     let charge = |(limit, figures)| {
         let terms = Terms::new(1, figures);
         let (on_change, mode) = (OnChange::default(), Mode::Enforce);
-        Charge { limit, terms, on_change, cost: 1, max_wait: None, mode }
+        Charge { limit, terms, on_change, cost: 1, max_wait: None, mode, penalty: None }
     };
     Ok(vec![Charges::new(ItemKey::shared(key), limits.into_iter().map(charge).collect())?])
 }

@@ -113,7 +113,8 @@ fn charges(keys: &[String], capacity: u64, plenty: u64) -> Result<Vec<Charges>> 
     let of = |(i, key): (usize, &String)| {
         let bucket = TokenBucket::new(1, 86_400_000_000_000, if i == 0 { capacity } else { plenty })?;
         let (limit, on_change, mode) = (LimitName::new("race")?, OnChange::default(), Mode::Enforce);
-        let charge = Charge { limit, terms: Terms::new(1, bucket), on_change, cost: 1, max_wait: None, mode };
+        let charge =
+            Charge { limit, terms: Terms::new(1, bucket), on_change, cost: 1, max_wait: None, mode, penalty: None };
         Ok(Charges::new(ItemKey::shared(Key::new([("race", key)])?), vec![charge])?)
     };
     keys.iter().enumerate().map(of).collect()

@@ -31,7 +31,15 @@ pub(crate) fn plan(revision: u64, plan: &str, bucket: TokenBucket) -> Terms {
 
 pub(crate) fn charge(limit: &str, terms: &Terms, cost: u64) -> Charge {
     let limit = LimitName::new(limit).unwrap();
-    Charge { limit, terms: terms.clone(), on_change: OnChange::Proportional, cost, max_wait: None, mode: Mode::Enforce }
+    Charge {
+        limit,
+        terms: terms.clone(),
+        on_change: OnChange::Proportional,
+        cost,
+        max_wait: None,
+        mode: Mode::Enforce,
+        penalty: None,
+    }
 }
 
 pub(crate) fn on_key(list: Vec<Charge>) -> Charges {
@@ -89,7 +97,7 @@ impl Store {
                     reads += 1;
                     take.read(self.item.as_ref(), moment)
                 }
-                Step::Write(write) => {
+                Step::Write(write) | Step::Lock { write, .. } => {
                     writes += 1;
                     let before = self.item.clone();
                     if let Some(next) = self.write(&write) {

@@ -56,6 +56,7 @@ impl Rules for TestRules {
                         cost: *cost,
                         max_wait: None,
                         mode: Mode::default(),
+                        penalty: None,
                     };
                     resolved.charged(Charges::new(ItemKey::shared(key), vec![charge]).unwrap())
                 }
