@@ -15,6 +15,7 @@ mod figures;
 mod harness;
 mod holds;
 mod pacer;
+mod penalties;
 mod regressions;
 mod reported_callers;
 mod revisions;
