@@ -369,3 +369,41 @@ async fn a_lock_that_another_version_wrote_is_an_error_and_no_guess() {
     let error = client.forgetting().limiter.take(std::slice::from_ref(&charges)).await.unwrap_err();
     assert!(error.to_string().contains("login.p"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_decisions_say_that_a_lock_denied_and_tell_waits_with_jitter() {
+    let text = r#"
+        version = 1
+        [limits.login]
+        key = ["user"]
+        rate = "1/10s"
+        penalty = { first = "1min" }
+        retry_jitter = "10s"
+    "#;
+    let policy = tollgate::Policy::parse(text).map_err(|findings| findings.render("policy")).unwrap().policy;
+    let clock = ManualClock::new(tollgate::Timestamp::from_secs(1_800_000_000));
+    let limiter = Limiter::new(MemoryStore::new(clock.clone()));
+    let ask = async |user: u32, cost: u32| {
+        let body = format!(r#"{{"limit":"login","key":{{"user":"u{user}"}},"cost":{cost}}}"#);
+        tollgate::decisions::decide(&policy, &limiter, body.as_bytes()).await.body
+    };
+    let mut waits = std::collections::BTreeSet::new();
+    for user in 0..50 {
+        let allowed = ask(user, 1).await;
+        assert_eq!((&allowed["allowed"], allowed.get("held")), (&true.into(), None), "{allowed}");
+        let denied = ask(user, 1).await;
+        let wait = denied["retry_after_ms"].as_u64().unwrap();
+        assert_eq!(
+            (&denied["allowed"], &denied["held"], &denied["remaining"]),
+            (&false.into(), &"penalty".into(), &0.into())
+        );
+        assert!((60_000..=70_000).contains(&wait), "{denied}");
+        waits.insert(wait);
+    }
+    assert!(waits.len() > 40, "{} different waits of 50", waits.len());
+    clock.advance(Duration::from_secs(59));
+    let observed = ask(0, 0).await;
+    assert_eq!((&observed["allowed"], &observed["held"]), (&false.into(), &"penalty".into()), "{observed}");
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(ask(0, 1).await["allowed"], true, "what is decided is the true wait");
+}

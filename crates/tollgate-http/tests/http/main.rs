@@ -9,5 +9,6 @@ mod cors;
 mod failures;
 mod languages;
 mod layer;
+mod penalties;
 mod properties;
 mod support;
