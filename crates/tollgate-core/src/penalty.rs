@@ -274,7 +274,10 @@ impl FromStr for Penalty {
             let length_ms = u64::try_from(packed % UNIT / LEVELS).ok()?;
             Some(Self { until, length_ms, level: u8::try_from(packed % LEVELS).ok()? })
         };
-        parse().ok_or_else(|| Error::Stored { attribute: "p".to_owned(), found: text.to_owned() })
+        // Only the form that `Display` writes is accepted: conditions compare `p` as it is.
+        parse()
+            .filter(|penalty: &Self| penalty.to_string() == text)
+            .ok_or_else(|| Error::Stored { attribute: "p".to_owned(), found: text.to_owned() })
     }
 }
 

@@ -356,7 +356,7 @@ fn a_lock_is_one_number_that_orders_by_its_end() {
             }
         }
     }
-    for text in ["", "-1", "1.5", "x", &"9".repeat(39)] {
+    for text in ["", "-1", "01", "+1", "1.5", "x", &"9".repeat(39)] {
         assert!(text.parse::<Penalty>().is_err(), "{text}");
     }
 }

@@ -38,7 +38,7 @@ fn who_is_denied_is_locked_and_for_longer_the_next_time() {
     assert_eq!(told(&[0, 1, 30, 60]), ((1, 3, 0, 0), Some(60_000)), "locked from 1 to 61");
     assert_eq!(told(&[0, 1, 61, 62, 181]), ((2, 3, 0, 0), Some(120_000)), "and from 62 to 182");
     assert_eq!(told(&[0, 1, 61, 62, 182]), ((3, 2, 0, 0), Some(120_000)));
-    assert_eq!(told(&[0, 1, 150, 160]), ((2, 1, 0, 0), Some(60_000)));
+    assert_eq!(told(&[0, 1, 159, 160]), ((2, 2, 0, 0), Some(120_000)));
     assert_eq!(told(&[0, 1, 160, 161]), ((2, 2, 0, 0), Some(60_000)), "after 100 s it is forgotten");
 }
 
