@@ -34,7 +34,7 @@
 //! | `h` never shrinks | while the item lives |
 //! | `expires_at` covers `tat` and `hold` | whoever finds the item deleted would have found every bucket full, and no hold |
 //! | a corrected write fits | it is refused only if the item has changed, a refund likewise: no livelock |
-//! | few writes | a call takes two writes, and one more for every change that others make meanwhile |
+//! | few writes | a call takes two writes, one more where it locks, and one more for every change that others make meanwhile |
 //! | agreeing clocks pull nothing | the pull-back of a far `tat` is only for clocks that were wrong |
 //! | refunded once, at most the charge | and nothing but `tat` changes |
 //! | no refund in another busy period | than the charge's |

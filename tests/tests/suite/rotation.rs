@@ -151,7 +151,7 @@ fn a_ban_and_an_override_outlive_a_rotation_that_follows_the_steps() {
 /// A function that has the new secret alone still knows who is locked, and for how long the next time.
 #[test]
 fn a_lock_is_carried_by_name_and_from_a_list() {
-    let locking = POLICY.replace("rate = '5/h'", "rate = '1/s'\npenalty = { first = '1h' }");
+    let locking = POLICY.replace("rate = '5/h'", "rate = '1/s'\npenalty = { first = '1h', most = '2h' }");
     let rotation = Rotation::under(&locking);
     for account in ["one@x.org", "two@x.org"] {
         let answers = [(); 2].map(|()| ask(&rotation.before, "logins", account));

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tollgate_core::take::{Moment, Notice};
 use tollgate_core::{
-    Bucket, BusyPeriod, Charge, Charges, Decision, Held, Item, LimitName, LimitWrite, Mode, Outcome, Penalty,
-    PenaltyRule, PenaltyWrite, Step, Take, Terms, Ticks, Timestamp, Verdict, Write,
+    Bucket, BusyPeriod, Charge, Charges, Decision, Figures, Held, Item, LimitName, LimitWrite, Mode, Outcome, Penalty,
+    PenaltyRule, PenaltyWrite, Period, Span, Step, Take, Terms, Ticks, Timestamp, Verdict, Window, Write, Zone,
 };
 
 const MINUTE: u64 = 60 * SECOND;
@@ -324,6 +324,35 @@ fn an_item_outlives_its_lock_and_every_level_of_it() {
     let horizon = store.item.as_ref().unwrap().horizon;
     store.ask(&single(&terms(), 1), at(now));
     assert_eq!(store.item.as_ref().unwrap().horizon, horizon);
+}
+
+#[test]
+fn windows_and_pacers_lock_like_buckets() {
+    let window = |sliding| Window::new(2, Span::Every(10 * SECOND), sliding).unwrap();
+    let quota = Window::new(2, Span::Calendar(Period::Day, Zone::UTC), false).unwrap();
+    let pacer = bucket(1, 10 * SECOND, 2).paced(1);
+    let all: [(Figures, u64); 4] = [
+        (window(false).into(), MINUTE),
+        (window(true).into(), MINUTE),
+        (quota.into(), 24 * HOUR),
+        (pacer.into(), MINUTE),
+    ];
+    for (figures, length) in all {
+        let charges = |rule| on_key(vec![Charge { penalty: rule, ..charge("l", &Terms::new(1, figures), 1) }]);
+        let (mut store, charges, mut now) = (Store::default(), charges(Some(usual())), 0);
+        for level in 0..3 {
+            let expected = length.max(MINUTE << level);
+            for _ in 0..2 {
+                assert!(store.ask(&charges, at(now)).decision.is_allowed(), "{figures} at {now}");
+            }
+            let seen = store.item.clone();
+            let told = store.ask_knowing(seen.as_ref(), &charges, Moment { now: at(now), clock_agrees: true });
+            assert_eq!((wait(&told.decision), told.reads, told.writes), (expected, 1, 1), "{figures} at {now}");
+            assert_eq!(wait(&store.ask(&charges, at(now + expected - 1)).decision), 1, "{figures}");
+            now += expected;
+        }
+        assert_eq!(stored(&store, "l").level, 2, "{figures}");
+    }
 }
 
 #[test]
