@@ -344,9 +344,12 @@ async fn the_commands_show_locks_and_lift_them() {
         "{explained}"
     );
     assert!(explained.contains("up to 10000 ms more told"), "{explained}");
+    let allowed = stderr(&command("allow", &[&subject]));
+    assert!(allowed.contains("login locked until 2") && allowed.contains("`tollgate reset` lifts that"), "{allowed}");
     let reset = command("reset", &[&subject]);
     assert!(stdout(&reset).contains("login"), "{} {}", stdout(&reset), stderr(&reset));
     assert_eq!(lock(client.limiter.store(), &item).await, None);
+    assert_eq!(stderr(&command("allow", &[&subject])), "");
     assert!(client.take(&penalised(&item, rule)).await.is_allowed());
 }
 
