@@ -1,4 +1,5 @@
-//! `tollgate carry KEY`: what is set for a caller under one of several secrets is set under all of them.
+//! `tollgate carry KEY`: what is set for a caller under one of several secrets, and what its limits remember of locks, is so under
+//! all of them.
 //!
 //! A hash does not tell whose it is, so only whoever has the value can carry: an operator before the functions get a new
 //! secret, for one caller or for a list of all that the service knows.
@@ -7,9 +8,10 @@ use crate::args::CarryArgs;
 use crate::error::{CliError, Result};
 use crate::hold::Told;
 use crate::key::{self, Subject};
+use crate::lock::{self, ToldLock};
 use crate::{open, output};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::io::BufRead;
 use tollgate::{DynamoStore, Store};
@@ -21,7 +23,7 @@ use tollgate_policy::Policy;
 struct Carried {
     /// Keys that were read.
     keys: u64,
-    /// Places where something is in force, with the items that have it now.
+    /// Places where something is in force or remembered, with the items that have it now.
     holds: Vec<Place>,
     /// Lines of standard input that are no key to carry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -37,7 +39,10 @@ struct BadLine {
 #[derive(Serialize)]
 struct Place {
     pks: Vec<String>,
-    hold: Told,
+    hold: Option<Told>,
+    /// What is remembered of the limits' locks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    locks: BTreeMap<String, ToldLock>,
 }
 
 pub(crate) async fn run(args: &CarryArgs) -> Result<()> {
@@ -51,7 +56,9 @@ pub(crate) async fn run(args: &CarryArgs) -> Result<()> {
     let mut carried = Carried::default();
     if args.key == "-" {
         // One scan tells which of many keys are to be looked at.
-        let held = admin::holds(&store).await?.into_iter().map(|standing| standing.pk).collect();
+        let held = admin::holds(&store).await?.into_iter().map(|standing| standing.pk);
+        let locked = admin::locks(&store, lock::limits(&policy)).await?.into_iter().map(|locked| locked.pk);
+        let held = held.chain(locked).collect();
         for (i, line) in std::io::stdin().lock().lines().enumerate() {
             let key = line.or_else(no_text)?;
             match subject(&policy, key.trim()) {
@@ -112,8 +119,10 @@ async fn carry(
             let done: Vec<_> = carried.holds.iter().flat_map(|place| place.pks.clone()).collect();
             key::after(&done, &pks.join(", "), e)
         })?;
-        if let Some(hold) = Told::of(ordered.after.as_ref(), store.moment().now) {
-            carried.holds.push(Place { pks, hold });
+        let now = store.moment().now;
+        let (hold, locks) = (Told::of(ordered.after.as_ref(), now), ToldLock::by_limit(&ordered.locks, now));
+        if hold.is_some() || !locks.is_empty() {
+            carried.holds.push(Place { pks, hold, locks });
         }
     }
     Ok(())
@@ -121,8 +130,11 @@ async fn carry(
 
 fn text(carried: &Carried) -> String {
     let mut text = String::new();
-    for Place { pks, hold } in &carried.holds {
-        let _ = writeln!(text, "{}\n  {}", pks.join("\n"), Told::text(Some(hold)));
+    for Place { pks, hold, locks } in &carried.holds {
+        let set = hold.as_ref().map(|hold| Told::text(Some(hold)));
+        let locked = Some(lock::text(locks)).filter(|text| !text.is_empty());
+        let all: Vec<_> = set.into_iter().chain(locked).collect();
+        let _ = writeln!(text, "{}\n  {}", pks.join("\n"), all.join("; "));
     }
     for BadLine { line, problem } in &carried.bad_lines {
         let _ = writeln!(text, "line {line}: {problem}");

@@ -5,13 +5,15 @@
 use crate::args::{BanArgs, KeyArgs, LimitArgs, OverrideArgs};
 use crate::error::{CliError, Result};
 use crate::key::{self, Subject};
+use crate::lock::{self, ToldLock};
+use crate::output::note;
 use crate::{open, output};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 use tollgate::{DynamoStore, Store};
-use tollgate_core::{Hold, ItemKey, Override, Timestamp};
+use tollgate_core::{Hold, ItemKey, LimitName, Override, Timestamp};
 use tollgate_dynamodb::admin::{self, Order};
 use tollgate_dynamodb::partition_key;
 use tollgate_policy::{duration, rate_text};
@@ -118,7 +120,22 @@ pub(crate) async fn allow(args: &LimitArgs) -> Result<()> {
     let subject = Subject::of(&args.key).await?;
     let (only, places) = subject.scope(args.limit.as_deref())?;
     let store = open::target(&args.key.on.target).await?;
-    carry_out(&args.key, &subject, places, &store, &Order::Allow(only)).await
+    carry_out(&args.key, &subject, places.clone(), &store, &Order::Allow(only.clone())).await?;
+    say_what_is_locked(&store, &places.concat(), only.as_ref()).await
+}
+
+/// Says on standard error which limits have locked the key: an order does not lift that.
+async fn say_what_is_locked(store: &DynamoStore, items: &[ItemKey], only: Option<&LimitName>) -> Result<()> {
+    for item in items {
+        let mut locks = store.read(item, &[]).await?.unwrap_or_default().penalties;
+        let now = store.moment().now;
+        locks.retain(|limit, lock| only.is_none_or(|only| only == limit) && lock.rest(now).is_some());
+        if !locks.is_empty() {
+            let locked = lock::text(&ToldLock::by_limit(&locks, now));
+            note(format!("note: {}: {locked}; `tollgate reset` lifts that", partition_key::of(item)));
+        }
+    }
+    Ok(())
 }
 
 /// Carries out an order at each of the places and tells what is in force then.

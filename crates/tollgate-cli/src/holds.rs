@@ -1,20 +1,33 @@
-//! `tollgate holds`: the bans and overrides of the whole table, or those that go with a secret that is being retired.
+//! `tollgate holds`: the bans and overrides of the whole table, and the locks in force of the policy's limits; or the bans and
+//! overrides that go with a secret that is being retired.
 
 use crate::args::HoldsArgs;
 use crate::error::Result;
 use crate::hold::Told;
+use crate::lock::{self, ToldLock};
 use crate::retiring::{self, Retiring};
 use crate::{key, open, output};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use tollgate::Store;
-use tollgate_dynamodb::admin::{self, Standing};
+use tollgate::{DynamoStore, Store};
+use tollgate_dynamodb::admin::{self, Locked, Standing};
+use tollgate_policy::Policy;
 
 #[derive(Serialize)]
 struct Holds {
     holds: Vec<Line>,
+    /// Keys that limits of the policy have locked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    locked: Vec<LockedLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retiring: Option<Retiring>,
+}
+
+#[derive(Serialize)]
+struct LockedLine {
+    pk: String,
+    locks: BTreeMap<String, ToldLock>,
 }
 
 #[derive(Serialize)]
@@ -45,9 +58,21 @@ pub(crate) async fn run(args: &HoldsArgs) -> Result<()> {
         let under = item.iter().flat_map(|item| policy.secrets_of(&item.key)).map(str::to_owned).collect();
         Told::of(Some(&hold), now).map(|hold| Line { pk, under, hold })
     };
-    let found = Holds { holds: holds.into_iter().filter_map(line).collect(), retiring };
+    let locked = if args.under.is_none() { locked(&policy, &store).await? } else { Vec::new() };
+    let found = Holds { holds: holds.into_iter().filter_map(line).collect(), locked, retiring };
     output::result(args.on.json, &found, || text(&found))?;
     found.retiring.as_ref().map_or(Ok(()), |retiring| retiring.check(found.holds.len()))
+}
+
+/// The locks in force.
+async fn locked(policy: &Policy, store: &DynamoStore) -> Result<Vec<LockedLine>> {
+    let (all, now) = (admin::locks(store, lock::limits(policy)).await?, store.moment().now);
+    let line = |Locked { pk, locks, .. }: Locked| {
+        let mut locks = ToldLock::by_limit(&locks, now);
+        locks.retain(|_, lock| lock.is_in_force());
+        (!locks.is_empty()).then_some(LockedLine { pk, locks })
+    };
+    Ok(all.into_iter().filter_map(line).collect())
 }
 
 fn text(found: &Holds) -> String {
@@ -55,6 +80,9 @@ fn text(found: &Holds) -> String {
     for Line { pk, under, hold } in &found.holds {
         let under = if under.is_empty() { String::new() } else { format!("; under {}", under.join(", ")) };
         let _ = writeln!(text, "{pk:<32} {}{under}", Told::text(Some(hold)));
+    }
+    for LockedLine { pk, locks } in &found.locked {
+        let _ = writeln!(text, "{pk:<32} {}", lock::text(locks));
     }
     match &found.retiring {
         Some(retiring) => text += &retiring.text(),

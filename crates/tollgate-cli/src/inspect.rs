@@ -4,6 +4,7 @@ use crate::args::KeyArgs;
 use crate::error::Result;
 use crate::hold::Told;
 use crate::key::Subject;
+use crate::lock::ToldLock;
 use crate::{open, output};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,9 @@ struct Limit {
     /// What an operator has set that it is decided by.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<&'static str>,
+    /// Its last lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    penalty: Option<ToldLock>,
     #[serde(flatten)]
     stored: Option<Stored>,
 }
@@ -123,6 +127,7 @@ fn told(key: &ItemKey, item: &Item, name: &LimitName, moment: Moment) -> Result<
         reset_ms: millis_rounded_up(decided.reset_after),
         wait_ms: decided.terms.figures.is_paced().then(|| millis_rounded_up(decided.starts_after)),
         held: decided.held.map(Held::as_str),
+        penalty: item.penalties.get(name).map(|lock| ToldLock::of(lock, moment.now)),
         stored: stored.map(as_stored),
     })
 }
@@ -149,9 +154,10 @@ fn text(inspected: &Inspected) -> String {
             text.push_str("  nothing remembered: every bucket is full\n");
         }
         for (name, limit) in &item.limits {
-            let Limit { remaining, most, rate, reset_ms, wait_ms, held, stored, .. } = limit;
+            let Limit { remaining, most, rate, reset_ms, wait_ms, held, penalty, stored, .. } = limit;
             let wait = wait_ms.map(|ms| format!(", next in {ms} ms")).unwrap_or_default();
             let held = held.map(|held| format!(", by {held}")).unwrap_or_default();
+            let locked = penalty.as_ref().map(|lock| format!(", {}", lock.text())).unwrap_or_default();
             let under = match stored {
                 Some(Stored { overridden: true, .. }) => " (kept under an override)".to_owned(),
                 Some(Stored { revision, plan, .. }) if plan.is_empty() => format!(" (revision {revision})"),
@@ -160,7 +166,7 @@ fn text(inspected: &Inspected) -> String {
             };
             let _ = writeln!(
                 text,
-                "  {name:<24} {remaining} of {most} left, {rate}{wait}, full in {reset_ms} ms{held}{under}"
+                "  {name:<24} {remaining} of {most} left, {rate}{wait}, full in {reset_ms} ms{locked}{held}{under}"
             );
         }
         for (name, value) in &item.raw {

@@ -15,6 +15,7 @@ mod hold;
 mod holds;
 mod inspect;
 mod key;
+mod lock;
 mod open;
 mod output;
 mod policy;

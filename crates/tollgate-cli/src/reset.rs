@@ -1,4 +1,4 @@
-//! `tollgate reset KEY`: fills its buckets. What an operator has set stays.
+//! `tollgate reset KEY`: fills its buckets, and ends and forgets their locks. What an operator has set stays.
 
 use crate::args::LimitArgs;
 use crate::error::{CliError, Result};
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &LimitArgs) -> Result<()> {
     subject.say_which_items_are_missing();
     subject.say_which_keys_are_missing();
     output::result(args.key.on.json, &value, || match filled.as_slice() {
-        [] => format!("{}: nothing to reset, every bucket is full", subject.key),
+        [] => format!("{}: nothing to reset, every bucket is full and nothing was locked", subject.key),
         names => format!("{}: filled {}", subject.key, names.join(", ")),
     })
 }

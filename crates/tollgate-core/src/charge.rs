@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::figures::Figures;
 use crate::key::{ItemKey, Key};
 use crate::pacer::Demand;
+use crate::penalty::PenaltyRule;
 use crate::terms::{OnChange, Terms};
 use crate::time::Timestamp;
 use crate::token_bucket::TokenBucket;
@@ -92,6 +93,8 @@ pub struct Charge {
     /// How long the charge can be settled for, by whoever knows the true cost later; `None`: it is final, but for giving it back
     /// at once.
     pub settled_within: Option<Duration>,
+    /// How long the limit locks a key that it has denied; `None`: not at all.
+    pub penalty: Option<PenaltyRule>,
 }
 
 impl Charge {
@@ -99,7 +102,7 @@ impl Charge {
     #[must_use]
     pub fn new(limit: LimitName, terms: Terms, cost: u64) -> Self {
         let (on_change, max_wait, mode) = (OnChange::default(), None, Mode::default());
-        Self { limit, terms, on_change, cost, max_wait, mode, settled_within: None }
+        Self { limit, terms, on_change, cost, max_wait, mode, settled_within: None, penalty: None }
     }
 
     /// What is wanted of the limit.

@@ -47,7 +47,7 @@ impl Source {
     }
 }
 
-/// What an operator has set that a limit was decided by.
+/// What is in force for a key that a limit was decided by: set by an operator, or a penalty of the limit's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Held {
@@ -61,6 +61,11 @@ pub enum Held {
         /// When they end.
         until: Timestamp,
     },
+    /// The limit's lock: it has denied the key before.
+    Penalty {
+        /// When it ends.
+        until: Timestamp,
+    },
 }
 
 impl Held {
@@ -70,7 +75,7 @@ impl Held {
         let ban = hold.banned_until.map(|until| Self::Ban { until });
         let other = hold.overrides.get(limit).map(|o| Self::Override { until: o.until });
         let in_force = |held: &Self| match held {
-            Self::Ban { until } | Self::Override { until } => *until > now,
+            Self::Ban { until } | Self::Override { until } | Self::Penalty { until } => *until > now,
         };
         ban.filter(in_force).or(other.filter(in_force))
     }
@@ -81,6 +86,7 @@ impl Held {
         match self {
             Self::Ban { .. } => "ban",
             Self::Override { .. } => "override",
+            Self::Penalty { .. } => "penalty",
         }
     }
 }
@@ -101,7 +107,7 @@ pub struct LimitDecision {
     pub mode: Mode,
     /// What this limit said.
     pub outcome: Outcome,
-    /// What an operator has set that it was decided by.
+    /// What is in force for the key that it was decided by.
     pub held: Option<Held>,
     /// Whole tokens left after the decision.
     pub remaining: u64,

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::figures::{Figures, State};
 use crate::hold::Hold;
 use crate::log::Log;
+use crate::penalty::Penalty;
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use crate::token_bucket::{Ticks, TokenBucket};
@@ -133,6 +134,8 @@ impl Bucket {
 pub struct Item {
     /// State by limit.
     pub buckets: BTreeMap<LimitName, Bucket>,
+    /// `<limit>.p`: the last lock of each limit that has set one.
+    pub penalties: BTreeMap<LimitName, Penalty>,
     /// `hold`: what an operator has set for the key: a ban, other figures.
     pub hold: Option<Hold>,
     /// `h`: the longest memory of the limits kept here, in seconds; it only grows.

@@ -16,6 +16,7 @@
 //! | [`charge`] | what a call wants: costs on the limits of one key |
 //! | [`item`] | what is remembered of a key |
 //! | [`hold`] | what an operator has set for a key: a ban, other figures |
+//! | [`penalty`] | locks for whoever a limit denies again and again |
 //! | [`write`](mod@write) | the conditional writes, as data: what they require and what they leave behind |
 //! | [`take`] | the protocol: which write comes next, and when the answer is known |
 //! | [`settle`] | settling a charge when the true cost is known: giving back, charging more, and by which write |
@@ -36,6 +37,7 @@ pub mod item;
 pub mod key;
 pub mod log;
 pub mod pacer;
+pub mod penalty;
 pub mod settle;
 pub mod take;
 pub mod terms;
@@ -56,6 +58,7 @@ pub use item::{Bucket, BusyPeriod, Item};
 pub use key::{ItemKey, Key};
 pub use log::Log;
 pub use pacer::Demand;
+pub use penalty::{Penalty, PenaltyRule, PenaltyWrite};
 pub use settle::{Actual, Charged, Settlement};
 pub use take::{Step, Take};
 pub use terms::{OnChange, Terms};

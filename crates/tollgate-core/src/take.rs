@@ -4,13 +4,14 @@
 //! and corrects itself from the item that a refused write returns. Invariants: at most one write of a `Take` charges, and
 //! the answer is "allowed" only if one did (or nothing was to be charged); a denial is concluded only from an item that
 //! the store returned; after a write whose fate is unknown the `Take` is dropped, never resumed, since sending again
-//! could charge twice.
+//! could charge twice. A denial that sets a lock is known before the lock is written, and stands whatever becomes of that.
 
 use crate::charge::{Charge, Charges, LimitName, Mode};
 use crate::decision::{Decision, Held, LimitDecision, Outcome, Source};
 use crate::entry::{Entries, Entry};
 use crate::figures::{Form, State};
 use crate::item::{Bucket, BusyPeriod, Item};
+use crate::penalty::{Lock, Penalty, PenaltyWrite};
 use crate::settle::Charged;
 use crate::terms::{Standing, Terms};
 use crate::time::Timestamp;
@@ -34,6 +35,13 @@ pub enum Step {
     Read,
     /// Write the item; then call [`Take::applied`] or [`Take::refused`].
     Write(Write),
+    /// The same, of a write that locks what has been denied. If it fails, whatever its fate, `denial` is the answer.
+    Lock {
+        /// The write.
+        write: Write,
+        /// What was concluded.
+        denial: Decision,
+    },
     /// The answer.
     Done(Decision),
 }
@@ -46,8 +54,10 @@ pub enum Notice {
     Mispredicted,
     /// A bucket of the same revision and plan had other figures: somebody forgot to raise `revision`.
     RevisionConflict(LimitName),
-    /// A bucket lay further in the future than agreeing clocks can leave it and was pulled back.
+    /// A bucket, or a lock, lay further in the future than agreeing clocks can leave it and was pulled back.
     PulledBack(LimitName),
+    /// A key was locked, since the limit denied it, or its lock began anew.
+    Penalised(LimitName),
 }
 
 /// A decision in progress.
@@ -62,6 +72,8 @@ pub struct Take {
     /// ahead would otherwise lift a ban for everybody.
     agrees: bool,
     charging: bool,
+    /// Whether the write that is under way leaves a limit locked that denies.
+    locking: bool,
     /// Limits that only report and are not charged by the write that is under way, since they have no room, and what they
     /// said.
     left_out: Vec<(LimitName, Verdict)>,
@@ -79,6 +91,8 @@ struct View<'a> {
     found: Option<&'a Bucket>,
     /// What an operator has set for this limit.
     held: Option<Held>,
+    /// What the limit remembers of its own denials, if it has a rule for that.
+    lock: Option<Lock>,
     terms: Terms,
     state: Option<State>,
     /// The instant that `state` was reckoned at, if it was moved.
@@ -107,13 +121,17 @@ impl Take {
 
     fn begin(charges: Charges, exactly: bool, last_seen: Option<&Item>, moment: Moment, id: u64) -> (Self, Step) {
         let (left_out, charged, noticed, pending) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (now, agrees, charging) = (moment.now, moment.clock_agrees, false);
-        let mut take = Self { charges, id, exactly, now, agrees, charging, left_out, charged, noticed, pending };
+        let (now, agrees, charging, locking) = (moment.now, moment.clock_agrees, false, false);
+        let mut take =
+            Self { charges, id, exactly, now, agrees, charging, locking, left_out, charged, noticed, pending };
         let observes = take.charges.charges().iter().all(|c| c.cost == 0);
         let step = if observes {
             Step::Read
         } else {
-            match take.conclude(last_seen, moment) {
+            let is_locked = |l: &LimitDecision| matches!(l.held, Some(Held::Penalty { .. }));
+            match take.guess(last_seen, moment) {
+                // A lock that was seen is hardly ever gone: to look is cheaper than a write that is refused.
+                Step::Done(guess) if guess.limits.iter().any(is_locked) => Step::Read,
                 Step::Done(guess) if guess.outcome() == Outcome::NeverFits || exactly => Step::Read,
                 Step::Done(_) => take.probe(last_seen, moment),
                 step => step,
@@ -126,7 +144,8 @@ impl Take {
     /// that says nothing.
     ///
     /// Such an answer may only reject, and only for a while. What has to be looked at in the store is not told from memory:
-    /// a cost that never fits, by figures that may be old. A bucket that has to be moved to other terms denies nothing.
+    /// a cost that never fits, by figures that may be old. A bucket that has to be moved to other terms denies nothing, nor does
+    /// one that would lock its key: the lock has to be written.
     #[must_use]
     pub fn recall(charges: &Charges, seen: &Item, moment: Moment) -> Option<(Vec<LimitDecision>, bool)> {
         let observes = charges.charges().iter().all(|c| c.cost == 0);
@@ -138,7 +157,8 @@ impl Take {
                 if verdict == Some(Verdict::NeverFits) {
                     return None;
                 }
-                denies |= view.is_banned() || !view.moved;
+                denies |=
+                    view.is_banned() || view.is_locked(moment.now) || !(view.moved || view.would_lock(moment.now));
             }
             limits.push(view.decide(verdict, moment.now, Source::Cache));
         }
@@ -177,7 +197,7 @@ impl Take {
         } else {
             self.conclude(item, moment)
         };
-        if matches!(step, Step::Write(_)) {
+        if matches!(step, Step::Write(_) | Step::Lock { .. }) {
             self.noticed.push(Notice::Mispredicted);
         }
         step
@@ -186,9 +206,14 @@ impl Take {
     /// The store applied the write and left `item`.
     ///
     /// A write that charged is the answer. One that only moved limits to other terms, since another limit denied, is not:
-    /// its condition said nothing of that other limit, which may have room by now.
+    /// its condition said nothing of that other limit, which may have room by now. One that locked a limit that denies is.
     pub fn applied(&mut self, item: &Item, moment: Moment) -> Step {
         self.noticed.append(&mut self.pending);
+        if self.locking {
+            let views = views(&self.charges, Some(item), Moment { now: self.now, clock_agrees: false }, self.agrees);
+            let told = |v: &View<'_>| v.decide(v.verdict(self.now), self.now, Source::Table);
+            return Step::Done(Decision::new(views.iter().map(told).collect()));
+        }
         if !self.charging {
             self.agrees = moment.clock_agrees;
             return self.conclude(Some(item), moment);
@@ -236,32 +261,55 @@ impl Take {
         &self.charges
     }
 
-    /// What follows if the item is as given: an answer, or the write that makes it so.
+    /// What follows if the item is as given, which the store returned: an answer, or the write that makes it so.
     fn conclude(&mut self, item: Option<&Item>, moment: Moment) -> Step {
+        self.follow(item, moment, true)
+    }
+
+    /// What follows if the item is as this process last saw it. A lock is never set by a guess.
+    fn guess(&mut self, last_seen: Option<&Item>, moment: Moment) -> Step {
+        self.follow(last_seen, moment, false)
+    }
+
+    fn follow(&mut self, item: Option<&Item>, moment: Moment, was_found: bool) -> Step {
         self.now = moment.now;
         let views = views(&self.charges, item, moment, self.agrees);
-        let notices: Vec<_> = views.iter().flat_map(View::notices).collect();
+        let mut notices: Vec<_> = views.iter().flat_map(View::notices).collect();
+        if !was_found && views.iter().any(|v| v.would_lock(moment.now)) {
+            return Step::Read;
+        }
         let verdicts: Vec<_> = views.iter().map(|v| v.verdict(moment.now)).collect();
         let denied = views.iter().zip(&verdicts).any(|(v, verdict)| v.denies(*verdict));
         let fits = |verdict: &Option<Verdict>| matches!(verdict, Some(Verdict::Allowed { .. }));
         let charging = !denied && verdicts.iter().any(fits);
         let mut left_out = Vec::new();
         let mut writes: Vec<LimitWrite> = Vec::new();
+        let (mut penalties, mut needed, mut locking) = (Vec::new(), 0, false);
         for (view, verdict) in views.iter().zip(&verdicts) {
+            if let Some((write, secs)) = view.penalise(moment.now) {
+                (needed, locking) = (secs.max(needed), locking || view.denies(*verdict));
+                notices.push(Notice::Penalised(write.limit.clone()));
+                penalties.push(write);
+            }
             if charging && fits(verdict) {
                 writes.extend(view.charge(moment.now, self.id, self.exactly));
+                penalties.extend(view.unlocked(moment.now));
             } else {
                 writes.extend(view.settle(self.id));
                 left_out.extend(verdict.filter(|_| charging).map(|seen| (view.charge.limit.clone(), seen)));
             }
         }
-        let step = if writes.is_empty() {
-            let told = |(v, verdict): (&View<'_>, Option<Verdict>)| v.decide(verdict, moment.now, Source::Table);
-            Step::Done(Decision::new(views.iter().zip(verdicts).map(told).collect()))
+        let told = |(v, verdict): (&View<'_>, &Option<Verdict>)| v.decide(*verdict, moment.now, Source::Table);
+        let decision = || Decision::new(views.iter().zip(&verdicts).map(told).collect());
+        let step = if writes.is_empty() && penalties.is_empty() {
+            Step::Done(decision())
         } else {
-            Step::Write(self.write(&views, writes, item))
+            let concludes = was_found && denied && !penalties.is_empty();
+            let write = self.write(&views, writes, (penalties, needed), item);
+            if concludes { Step::Lock { write, denial: decision() } } else { Step::Write(write) }
         };
         self.charging = charging;
+        self.locking = locking;
         self.left_out = left_out;
         self.pending = notices;
         step
@@ -290,7 +338,7 @@ impl Take {
         let only_reports = |v: &View<'_>| v.charge.mode == Mode::Shadow;
         let costs = |v: &&View<'_>| v.charge.cost > 0;
         let leaves_out = views.iter().filter(costs).any(|v| !only_reports(v));
-        let (mut writes, mut left_out) = (Vec::new(), Vec::new());
+        let (mut writes, mut left_out, mut penalties) = (Vec::new(), Vec::new(), Vec::new());
         for v in views.iter().filter(costs) {
             match v.verdict(moment.now) {
                 Some(seen @ (Verdict::Denied { .. } | Verdict::NeverFits)) if leaves_out && only_reports(v) => {
@@ -299,26 +347,37 @@ impl Take {
                 // A bucket that is not there would be charged beyond its burst.
                 Some(Verdict::NeverFits) => return Step::Read,
                 _ => match v.add(moment.now, self.id) {
-                    Some(write) => writes.push(write),
+                    Some(write) => {
+                        writes.push(write);
+                        penalties.extend(v.unlocked(moment.now));
+                    }
                     None => return Step::Read,
                 },
             }
         }
-        let write = self.write(&views, writes, guess);
+        let write = self.write(&views, writes, (penalties, 0), guess);
         (self.charging, self.left_out) = (true, left_out);
         Step::Write(write)
     }
 
-    fn write(&self, views: &[View<'_>], writes: Vec<LimitWrite>, item: Option<&Item>) -> Write {
+    /// The write of these parts; penalties with the seconds that they are to be remembered for.
+    fn write(
+        &self,
+        views: &[View<'_>],
+        writes: Vec<LimitWrite>,
+        (penalties, remembered): (Vec<PenaltyWrite>, u64),
+        item: Option<&Item>,
+    ) -> Write {
         let adopted = item.and_then(|i| i.horizon).unwrap_or(0);
         let needed = views.iter().map(|v| v.horizon(self.now)).max().unwrap_or(0);
-        let horizon = self.charges.horizon().max(adopted).max(needed);
+        let horizon = self.charges.horizon().max(adopted).max(needed).max(remembered);
         let hold = item.and_then(|i| i.hold.as_ref());
-        if self.agrees {
+        let write = if self.agrees {
             Write::new(writes, self.now, horizon, hold)
         } else {
             Write::under(writes, self.now, horizon, hold)
-        }
+        };
+        write.with_penalties(penalties)
     }
 }
 
@@ -333,12 +392,13 @@ impl<'a> View<'a> {
         let hold = item.and_then(|item| item.hold.as_ref());
         let held = hold.and_then(|hold| Held::of(hold, &charge.limit, ended));
         let overridden = hold.and_then(|hold| hold.overrides.get(&charge.limit)).filter(|o| o.until > ended);
+        let lock = Lock::of(charge, item, moment, agrees);
         let found = item.and_then(|item| item.buckets.get(&charge.limit));
         let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.figures));
         let Some(bucket) = found else {
             let (terms, standing, reckoned_at) = (wanted, Standing::Same, moment.now);
             let (state, pulled, moved) = (None, false, false);
-            return Self { charges, charge, found, held, terms, state, reckoned_at, standing, pulled, moved };
+            return Self { charges, charge, found, held, lock, terms, state, reckoned_at, standing, pulled, moved };
         };
         let pulled_back = bucket.pulled_back(moment.now).filter(|_| moment.clock_agrees);
         let (pulled, state) = (pulled_back.is_some(), pulled_back.unwrap_or_else(|| bucket.state()));
@@ -362,22 +422,54 @@ impl<'a> View<'a> {
                 (wanted, state, true)
             }
         };
-        Self { charges, charge, found, held, terms, state: Some(state), reckoned_at, standing, pulled, moved }
+        let state = Some(state);
+        Self { charges, charge, found, held, lock, terms, state, reckoned_at, standing, pulled, moved }
     }
 
     fn is_banned(&self) -> bool {
         matches!(self.held, Some(Held::Ban { .. }))
     }
 
-    /// What the arithmetic, or a ban, says; `None` for a cost of 0, which only observes.
+    /// What the arithmetic says; `None` for a cost of 0, which only observes.
+    fn reckoned(&self, now: Timestamp) -> Option<Verdict> {
+        (self.charge.cost > 0).then(|| self.terms.figures.take(self.state.as_ref(), now, self.charge.demand()))
+    }
+
+    /// The lock that is in force; under a ban it does not matter.
+    fn locked(&self, now: Timestamp) -> Option<Penalty> {
+        self.lock.filter(|_| !self.is_banned())?.in_force(now)
+    }
+
+    fn is_locked(&self, now: Timestamp) -> bool {
+        self.locked(now).is_some()
+    }
+
+    /// Whether this limit denies by its arithmetic alone, and would set a lock.
+    fn would_lock(&self, now: Timestamp) -> bool {
+        let lock = self.lock.filter(|_| !self.is_banned());
+        lock.is_some_and(|lock| lock.would_lock(self.reckoned(now), now))
+    }
+
+    /// The part of a write that locks this limit or moves its lock, and for how many seconds that is to be remembered; `None` if
+    /// nothing changes, as ever by a cost of 0.
+    fn penalise(&self, now: Timestamp) -> Option<(PenaltyWrite, u64)> {
+        let lock = self.lock.filter(|_| !self.is_banned())?;
+        let next = lock.next(self.reckoned(now)?, now)?;
+        Some(lock.write(&self.charge.limit, next, now))
+    }
+
+    /// What a write that charges this limit requires of its lock.
+    fn unlocked(&self, now: Timestamp) -> Option<PenaltyWrite> {
+        self.lock.map(|_| PenaltyWrite::unlocked(self.charge.limit.clone(), now))
+    }
+
+    /// What the arithmetic, the limit's lock or a ban says; `None` for a cost of 0 that none of these denies.
     fn verdict(&self, now: Timestamp) -> Option<Verdict> {
         match self.held {
             Some(Held::Ban { until }) => Some(Verdict::Denied {
                 retry_after: Duration::from_nanos(until.as_nanos().saturating_sub(now.as_nanos()).max(1)),
             }),
-            _ => {
-                (self.charge.cost > 0).then(|| self.terms.figures.take(self.state.as_ref(), now, self.charge.demand()))
-            }
+            _ => self.lock.map_or_else(|| self.reckoned(now), |lock| lock.verdict(self.reckoned(now), now)),
         }
     }
 
@@ -460,7 +552,8 @@ impl<'a> View<'a> {
     fn notices(&self) -> impl Iterator<Item = Notice> {
         let limit = &self.charge.limit;
         let conflict = (self.standing == Standing::RevisionConflict).then(|| Notice::RevisionConflict(limit.clone()));
-        conflict.into_iter().chain(self.pulled.then(|| Notice::PulledBack(limit.clone())))
+        let pulled = self.pulled || self.lock.is_some_and(|lock| lock.is_pulled());
+        conflict.into_iter().chain(pulled.then(|| Notice::PulledBack(limit.clone())))
     }
 
     fn decide(&self, verdict: Option<Verdict>, now: Timestamp, source: Source) -> LimitDecision {
@@ -475,6 +568,8 @@ impl<'a> View<'a> {
             Some(Verdict::Allowed { tat }) => figures.starts_after(Some(tat), now, cost),
             Some(Verdict::Denied { .. } | Verdict::NeverFits) => Duration::ZERO,
         };
+        let locked = self.locked(now);
+        let rest = locked.and_then(|lock| lock.rest(now)).unwrap_or_default();
         LimitDecision {
             key: self.charges.key().clone(),
             limit: self.charge.limit.clone(),
@@ -482,13 +577,13 @@ impl<'a> View<'a> {
             cost,
             mode: self.charge.mode,
             outcome,
-            held: self.held,
-            remaining: figures.remaining(state, now),
+            held: locked.map(|lock| Held::Penalty { until: lock.until }).or(self.held),
+            remaining: if locked.is_some() { 0 } else { figures.remaining(state, now) },
             retry_after,
             starts_after,
             decided_at: now,
-            next_token_after: figures.next_after(state, now),
-            reset_after: figures.reset_after(state, now),
+            next_token_after: figures.next_after(state, now).max(rest),
+            reset_after: figures.reset_after(state, now).max(rest),
             source,
         }
     }

@@ -16,8 +16,9 @@
 //! and what is idle are other comparisons of the same kind where windows are counted, or a log is kept (see [`Figures`](crate::Figures)). The busy
 //! form is a commutative add, so concurrent callers never conflict on it; nor do those
 //! that give back, or add and take out entries, which come with any of these forms. The exact form moves a bucket to other terms,
-//! charges within a transaction, and writes a full log anew. Of the item, every form
-//! that takes or moves requires the `hold` that was seen and an `h` that it does not shorten.
+//! charges within a transaction, and writes a full log anew. Of the item, every form that takes or moves requires the `hold` that was
+//! seen and an `h` that it does not shorten; and every form that charges a limit with a rule for penalties, that it is not locked
+//! ([`PenaltyWrite`]).
 //!
 //! Invariant: a write whose condition fails has changed nothing and says so with the item that it found; a write may be
 //! evaluated by any store that implements [`Write::apply`]'s meaning, and [`Write::apply`] is that meaning.
@@ -27,6 +28,7 @@ use crate::entry::{self, Entries, Entry};
 use crate::hold::Hold;
 use crate::item::{Bucket, BusyPeriod, Item};
 use crate::pacer::Demand;
+use crate::penalty::PenaltyWrite;
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use crate::token_bucket::Ticks;
@@ -315,6 +317,8 @@ pub struct Write {
     pub checks: Vec<ItemCheck>,
     /// What becomes of each limit.
     pub limits: Vec<LimitWrite>,
+    /// What is required, and becomes, of limits' penalties.
+    pub penalties: Vec<PenaltyWrite>,
     /// The new `hold`, if it changes.
     pub hold: Option<Option<Hold>>,
     /// How long the item is to be remembered from now on; `None` leaves that as it is.
@@ -349,7 +353,18 @@ impl Write {
     /// memory or a hold would have to know of.
     #[must_use]
     pub fn giving_back(limits: Vec<LimitWrite>) -> Self {
-        Self { checks: Vec::new(), limits, hold: None, memory: None }
+        Self { checks: Vec::new(), limits, penalties: Vec::new(), hold: None, memory: None }
+    }
+
+    /// The same write, which also requires these limits' penalties to be as they say, and changes them.
+    #[must_use]
+    pub fn with_penalties(self, penalties: Vec<PenaltyWrite>) -> Self {
+        Self { penalties, ..self }
+    }
+
+    /// The limits that it requires something of.
+    pub fn names(&self) -> impl Iterator<Item = &LimitName> {
+        self.limits.iter().map(|l| &l.limit).chain(self.penalties.iter().map(|p| &p.limit))
     }
 
     fn holding(
@@ -363,7 +378,7 @@ impl Write {
         let forgotten = (now.as_secs() + 1).saturating_add(horizon);
         let expires_at = next.map_or(forgotten, |hold| forgotten.max(hold.until().as_secs() + 1));
         let checks = vec![ItemCheck::HorizonAtMost(horizon), ItemCheck::HoldIs(seen.cloned())];
-        Self { checks, limits, hold: None, memory: Some(Memory { horizon, expires_at }) }
+        Self { checks, limits, penalties: Vec::new(), hold: None, memory: Some(Memory { horizon, expires_at }) }
     }
 
     /// The item after the write, or `None` if its condition does not hold and nothing is written.
@@ -372,7 +387,8 @@ impl Write {
         let item = item.cloned().unwrap_or_default();
         let item_holds = self.checks.iter().all(|check| check.holds(&item));
         let limits_hold = self.limits.iter().all(|l| l.expect.holds(item.buckets.get(&l.limit)));
-        if !(item_holds && limits_hold) {
+        let penalties_hold = self.penalties.iter().all(|p| p.holds(&item));
+        if !(item_holds && limits_hold && penalties_hold) {
             return None;
         }
         let mut next = item;
@@ -380,6 +396,7 @@ impl Write {
             let bucket = l.assigned(next.buckets.get(&l.limit))?;
             next.buckets.insert(l.limit.clone(), bucket);
         }
+        self.penalties.iter().for_each(|p| p.apply(&mut next));
         if let Some(hold) = &self.hold {
             next.hold.clone_from(hold);
         }

@@ -16,7 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
 use tokio::time::sleep;
-use tollgate_core::{Bucket, BusyPeriod, Hold, Item, ItemKey, Key, LimitName, LimitWrite, Override, Timestamp, Write};
+use tollgate_core::{
+    Bucket, BusyPeriod, Hold, Item, ItemKey, Key, LimitName, LimitWrite, Override, Penalty, PenaltyWrite, Timestamp,
+    Write,
+};
 
 /// Writes of a change that others overtake before it is given up.
 const MOST_WRITES: u32 = 8;
@@ -46,7 +49,7 @@ pub async fn inspect(store: &DynamoStore, item: &ItemKey) -> Result<Inspection> 
     Ok(Inspection { now, item, raw })
 }
 
-/// Fills an item's buckets, or the one of `only`. Returns the limits that were not full.
+/// Fills an item's buckets, or the one of `only`, and forgets their locks. Returns the limits that were not full, or remembered one.
 ///
 /// # Errors
 ///
@@ -58,11 +61,14 @@ pub async fn reset<S: Store>(store: &S, item: &ItemKey, only: Option<&LimitName>
         let is_meant = |limit: &LimitName| only.is_none_or(|o| o == limit);
         let owing = found.buckets.iter().filter(|(limit, bucket)| is_meant(limit) && !bucket.is_full(now));
         let fills: Vec<_> = owing.map(|(limit, bucket)| fill(limit, bucket, now)).collect();
-        let limits: Vec<_> = fills.iter().map(|w| w.limit.clone()).collect();
+        let locked = found.penalties.iter().filter(|(limit, _)| is_meant(limit));
+        let unlocks: Vec<_> = locked.map(|(l, seen)| PenaltyWrite::exact(l.clone(), Some(*seen), None)).collect();
+        let write = Write::new(fills, now, found.horizon.unwrap_or(0), found.hold.as_ref()).with_penalties(unlocks);
+        let limits: BTreeSet<_> = write.names().cloned().collect();
+        let limits: Vec<_> = limits.into_iter().collect();
         if limits.is_empty() {
             return Ok(limits);
         }
-        let write = Write::new(fills, now, found.horizon.unwrap_or(0), found.hold.as_ref());
         match patiently(|| store.write(item, &write)).await? {
             Written::Applied(_) => return Ok(limits),
             Written::Refused(newer) => found = newer.unwrap_or_default(),
@@ -80,7 +86,7 @@ pub enum Order {
     Override(LimitName, Override),
     /// What was set for one limit, or all that was set, ban included, ends now.
     Allow(Option<LimitName>),
-    /// What is set stays, on every item of the caller.
+    /// What is set stays, on every item of the caller, and so do the locks of its limits.
     Keep,
 }
 
@@ -97,6 +103,16 @@ impl Order {
         }
         hold
     }
+
+    /// The locks that all of the items have after it: where something is kept, of each limit the one that ends last.
+    fn locks(&self, found: &[Item]) -> BTreeMap<LimitName, Penalty> {
+        let mut locks = BTreeMap::new();
+        for (limit, lock) in found.iter().filter(|_| *self == Self::Keep).flat_map(|item| &item.penalties) {
+            let last = locks.entry(limit.clone()).or_insert(*lock);
+            *last = (*last).max(*lock);
+        }
+        locks
+    }
 }
 
 /// What was in force for a caller before an order, and what is now.
@@ -107,6 +123,8 @@ pub struct Ordered {
     pub before: Option<Hold>,
     /// What is in force on all of them.
     pub after: Option<Hold>,
+    /// The last lock of each limit that has one, if they were carried: [`Order::Keep`].
+    pub locks: BTreeMap<LimitName, Penalty>,
 }
 
 /// Carries out `order` on the items that one caller has in the same place: one, and one more for each secret that is being
@@ -139,23 +157,37 @@ pub async fn order<S: Store>(store: &S, items: &[ItemKey], order: &Order) -> Res
         }
         // The figures' debt must be remembered like any other.
         let needed = overrides.map(|figures| figures.figures.horizon_secs()).max().unwrap_or(0);
+        let locks = order.locks(&found);
         let is_done = match &after {
             None => found.iter().all(|item| item.hold.is_none()),
             Some(_) => *order == Order::Keep && found.iter().all(|item| item.hold == before),
         };
-        if is_done {
-            return Ok(Ordered { before, after });
+        if is_done && found.iter().all(|item| lacking(item, &locks).is_empty()) {
+            return Ok(Ordered { before, after, locks });
         }
+        // A lock is remembered for as long as where it was.
+        let carried = found.iter().filter(|_| !locks.is_empty()).filter_map(|item| item.horizon).max().unwrap_or(0);
+        let needed = needed.max(carried);
         // All of them, those without a hold as well: they were not read at one instant, and may have got one since.
         let write = |item: &Item| {
             Write::set_hold(now, item.horizon.unwrap_or(0).max(needed), item.hold.as_ref(), after.clone())
+                .with_penalties(lacking(item, &locks))
         };
         let writes: Vec<_> = found.iter().map(write).collect();
         if write_all(store, items, &writes, &mut found).await? {
-            return Ok(Ordered { before, after });
+            return Ok(Ordered { before, after, locks });
         }
     }
     Err(Error::Contended { writes: MOST_WRITES, fate: Fate::NotApplied })
+}
+
+/// What gives an item those of the locks that it lacks.
+fn lacking(item: &Item, locks: &BTreeMap<LimitName, Penalty>) -> Vec<PenaltyWrite> {
+    let lacking = locks.iter().filter(|(limit, lock)| item.penalties.get(*limit) != Some(*lock));
+    let write = |(limit, lock): (&LimitName, &Penalty)| {
+        PenaltyWrite::exact(limit.clone(), item.penalties.get(limit).copied(), Some(*lock))
+    };
+    lacking.map(write).collect()
 }
 
 /// What is in force on any of a caller's items: the ban that ends last, and of a limit the figures of the first item that has
@@ -223,6 +255,36 @@ pub async fn holds(store: &DynamoStore) -> Result<Vec<Standing>> {
     .await?;
     holds.sort_by(|a, b| a.pk.cmp(&b.pk));
     Ok(holds)
+}
+
+/// What an item remembers of limits that lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Locked {
+    /// The partition key of the item.
+    pub pk: String,
+    /// The last lock of each limit, in force or over.
+    pub locks: BTreeMap<LimitName, Penalty>,
+}
+
+/// All that is remembered of the locks of `limits`, by `pk`. Reads the whole table, unless there are no such limits.
+///
+/// # Errors
+///
+/// The table or an item's lock cannot be read.
+pub async fn locks(store: &DynamoStore, limits: Vec<LimitName>) -> Result<Vec<Locked>> {
+    let mut all = Vec::new();
+    if limits.is_empty() {
+        return Ok(all);
+    }
+    scan(store, Sought::Locked(limits), |found| {
+        let pk = attributes::text(found, partition_key::ATTRIBUTE)?;
+        all.push(Locked { pk: pk.to_owned(), locks: attributes::to_item(found, &[])?.penalties });
+        Ok(())
+    })
+    .await?;
+    all.sort_by(|a, b| a.pk.cmp(&b.pk));
+    Ok(all)
 }
 
 /// For how long from now the table remembers items without a hold in force, in seconds: the longest of those whose `pk` contains

@@ -6,7 +6,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
-use tollgate_core::{Bucket, Entries, Entry, Error, Hold, Item, LimitName, Result, Terms, Ticks};
+use tollgate_core::{Bucket, Entries, Entry, Error, Hold, Item, LimitName, Penalty, Result, Terms, Ticks};
 
 /// The item's horizon, seconds.
 pub const HORIZON: &str = "h";
@@ -45,6 +45,11 @@ pub(crate) fn numbers<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Attri
     AttributeValue::Ns(entries.into_iter().map(ToString::to_string).collect())
 }
 
+/// The name of the attribute that a limit's penalty is in.
+pub(crate) fn penalty_name(limit: &LimitName) -> String {
+    format!("{limit}.p")
+}
+
 /// Reads an item for a decision on some limits; others that cannot be read are left out, so that one limit's trouble is
 /// not that of all that share its item.
 ///
@@ -58,14 +63,27 @@ pub fn to_item(attributes: &Attributes, required: &[&LimitName]) -> Result<Item>
         expires_at: expires_at(attributes)?,
         ..Item::default()
     };
-    for limit in limits(attributes) {
+    for limit in limits(attributes, ".tat") {
         match bucket(attributes, &limit) {
             Ok(bucket) => drop(item.buckets.insert(limit, bucket)),
             Err(error) if required.contains(&&limit) => return Err(error),
             Err(_) => {}
         }
     }
+    for limit in limits(attributes, ".p") {
+        match penalty(attributes, &limit) {
+            Ok(penalty) => drop(item.penalties.insert(limit, penalty)),
+            Err(error) if required.contains(&&limit) => return Err(error),
+            Err(_) => {}
+        }
+    }
     Ok(item)
+}
+
+fn penalty(attributes: &Attributes, limit: &LimitName) -> Result<Penalty> {
+    let name = penalty_name(limit);
+    let value = attributes.get(&name);
+    value.and_then(|p| p.as_n().ok()?.parse().ok()).ok_or_else(|| stored(&name, value))
 }
 
 /// The hold of an item.
@@ -86,9 +104,9 @@ pub(crate) fn expires_at(attributes: &Attributes) -> Result<Option<u64>> {
     optional(attributes, EXPIRES_AT)
 }
 
-/// The limits that an item has state of.
-fn limits(attributes: &Attributes) -> impl Iterator<Item = LimitName> {
-    attributes.keys().filter_map(|name| LimitName::new(name.strip_suffix(".tat")?).ok())
+/// The limits that an item has an attribute of with that ending.
+fn limits(attributes: &Attributes, ending: &str) -> impl Iterator<Item = LimitName> {
+    attributes.keys().filter_map(move |name| LimitName::new(name.strip_suffix(ending)?).ok())
 }
 
 fn bucket(attributes: &Attributes, limit: &LimitName) -> Result<Bucket> {

@@ -11,16 +11,20 @@
 //!               SET #t0 = #t0 - :by0
 //! with an entry … AND (attribute_not_exists(#e0) OR size(#e0) < :most0)      ADD #e0 :entry0
 //! take out      (contains(#e0, :held0))                                     SET #t0 = #t0 - :by0 DELETE #e0 :entry0
+//! not locked    (attribute_not_exists(#p0) OR #p0 < :free0)
+//! lock          #p0 = :locked0, or attribute_not_exists(#p0)
+//!               SET #p0 = :lock0
 //! item          (attribute_not_exists(#h) OR #h <= :hmax) AND attribute_not_exists(#hold), or #hold = :hold
 //! ```
 //!
 //! Invariant: the expression says what [`Write::apply`] does, no more and no less; the conformance tests compare them.
 
-use crate::attributes::{Attributes, EXPIRES_AT, HOLD, HORIZON, Names, number, numbers};
+use crate::attributes::{self, Attributes, EXPIRES_AT, HOLD, HORIZON, Names, number, numbers};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
+use tollgate_core::penalty::PenaltyExpect;
 use tollgate_core::write::{Assign, ItemCheck, Memory};
-use tollgate_core::{Check, Entering, Expect, LimitWrite, Write};
+use tollgate_core::{Check, Entering, Expect, LimitWrite, Penalty, PenaltyWrite, Write};
 
 /// The expressions of one `UpdateItem`.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +58,9 @@ pub fn render(write: &Write) -> Expressions {
         let (h, x) = (out.name("#h", HORIZON), out.name("#x", EXPIRES_AT));
         let (horizon, expires_at) = (out.value(":h", number(horizon)), out.value(":x", number(expires_at)));
         update.set.push(format!("{h} = {horizon}, {x} = {expires_at}"));
+    }
+    for (i, penalty) in write.penalties.iter().enumerate() {
+        out.penalty(i, penalty, &mut conditions, &mut update);
     }
     if let Some(next) = &write.hold {
         let hold = out.name("#hold", HOLD);
@@ -96,6 +103,30 @@ impl Expressions {
     fn value(&mut self, placeholder: &str, value: AttributeValue) -> String {
         self.values.insert(placeholder.to_owned(), value);
         placeholder.to_owned()
+    }
+
+    /// Adds what a write requires, sets and removes of one limit's penalty.
+    fn penalty(&mut self, i: usize, penalty: &PenaltyWrite, conditions: &mut Vec<String>, update: &mut Update) {
+        let p = self.name(&format!("#p{i}"), &attributes::penalty_name(&penalty.limit));
+        conditions.push(match penalty.expect {
+            PenaltyExpect::Unlocked(now) => {
+                let free = self.value(&format!(":free{i}"), number(Penalty::in_force_from(now)));
+                format!("(attribute_not_exists({p}) OR {p} < {free})")
+            }
+            PenaltyExpect::Is(None) => format!("attribute_not_exists({p})"),
+            PenaltyExpect::Is(Some(seen)) => {
+                let locked = self.value(&format!(":locked{i}"), number(seen));
+                format!("{p} = {locked}")
+            }
+        });
+        match penalty.next {
+            Some(Some(next)) => {
+                let lock = self.value(&format!(":lock{i}"), number(next));
+                update.set.push(format!("{p} = {lock}"));
+            }
+            Some(None) => update.remove.push(p),
+            None => {}
+        }
     }
 
     fn item_check(&mut self, check: &ItemCheck) -> String {

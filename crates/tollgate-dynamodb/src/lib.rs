@@ -20,7 +20,7 @@
 //! # One table
 //!
 //! `pk` (string) is the partition key; there is no sort key. Per limit an item keeps `<limit>.tat`, `.f`, `.b` and
-//! `.g`; per item `h` (horizon), `expires_at` (TTL, epoch seconds) and, when an operator has set something, `hold`.
+//! `.g`, and `.p` once it has locked the key; per item `h` (horizon), `expires_at` (TTL, epoch seconds) and, when an operator has set something, `hold`.
 
 pub mod admin;
 pub mod attributes;

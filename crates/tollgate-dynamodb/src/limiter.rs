@@ -239,8 +239,20 @@ impl<S: Store> Limiter<S> {
                         }
                     }
                 }
+                Step::Lock { write, denial } => match self.write(take.charges(), pk, &write, &patience).await {
+                    Ok(Met::Applied(item)) => take.applied(&item, self.store.moment()),
+                    Ok(Met::Refused(item)) => take.refused(item.as_deref(), self.store.moment()),
+                    Err(error) => Step::Done(self.unlocked(denial, &error)),
+                },
             };
         }
+    }
+
+    /// The denial that stands though the key could not be locked, or nobody knows whether it is.
+    fn unlocked(&self, denial: Decision, error: &Error) -> Decision {
+        self.store.meter().record(Event::StoreFailure(error));
+        tracing::warn!(%error, "a key that was denied could not be locked");
+        denial
     }
 
     async fn read(&self, charges: &Charges, pk: &str, patience: &Patience) -> Result<Option<Arc<Item>>> {

@@ -61,12 +61,27 @@ pub(crate) enum Sought {
     Keys(Vec<Vec<String>>),
     /// Items with a hold.
     Held,
+    /// Items that one of these limits has locked.
+    Locked(Vec<LimitName>),
 }
 
 impl Sought {
+    /// Names of the attributes that are read beside those of every item.
+    fn names(&self) -> Vec<(String, String)> {
+        let Self::Locked(limits) = self else { return Vec::new() };
+        limits.iter().enumerate().map(|(i, limit)| (format!("#p{i}"), attributes::penalty_name(limit))).collect()
+    }
+
     /// The filter, and the values that it names.
     fn filter(&self) -> (String, Vec<(String, String)>) {
-        let Self::Keys(keys) = self else { return ("attribute_exists(#hold)".to_owned(), Vec::new()) };
+        let keys = match self {
+            Self::Keys(keys) => keys,
+            Self::Held => return ("attribute_exists(#hold)".to_owned(), Vec::new()),
+            Self::Locked(_) => {
+                let has: Vec<_> = self.names().iter().map(|(name, _)| format!("attribute_exists({name})")).collect();
+                return (has.join(" OR "), Vec::new());
+            }
+        };
         let mut filter = String::from("begins_with(#pk, :digest)");
         let mut values = vec![(":digest".to_owned(), partition_key::DIGEST.to_owned())];
         for (k, parts) in keys.iter().enumerate() {
@@ -149,8 +164,8 @@ impl DynamoStore {
         self.get(&partition_key::of(item)).await
     }
 
-    /// A page of the whole table, strongly consistent: `pk`, hold and expiry of the items that are sought; and where the
-    /// next page starts.
+    /// A page of the whole table, strongly consistent: `pk`, hold and expiry of the items that are sought, and their locks if
+    /// these are; and where the next page starts.
     pub(crate) async fn scan(
         &self,
         sought: &Sought,
@@ -161,7 +176,9 @@ impl DynamoStore {
             .scan()
             .table_name(&self.table)
             .consistent_read(true)
-            .projection_expression("#pk, #hold, #x")
+            .projection_expression(
+                sought.names().iter().fold("#pk, #hold, #x".to_owned(), |all, (p, _)| all + ", " + p),
+            )
             .expression_attribute_names("#pk", partition_key::ATTRIBUTE)
             .expression_attribute_names("#hold", attributes::HOLD)
             .expression_attribute_names("#x", attributes::EXPIRES_AT)
@@ -170,6 +187,9 @@ impl DynamoStore {
         let (filter, values) = sought.filter();
         for (name, value) in values {
             request = request.expression_attribute_values(name, AttributeValue::S(value));
+        }
+        for (name, attribute) in sought.names() {
+            request = request.expression_attribute_names(name, attribute);
         }
         let output = request
             .filter_expression(filter)
@@ -278,7 +298,7 @@ impl DynamoStore {
 }
 
 fn charged(write: &Write) -> Vec<&LimitName> {
-    write.limits.iter().map(|l| &l.limit).collect()
+    write.names().collect()
 }
 
 /// Capacity units of a reply, rounded up; a reply that does not say counts as 1.

@@ -14,7 +14,7 @@ use http::request::Parts;
 use std::sync::Arc;
 use tollgate_core::{Charges, Decision};
 use tollgate_dynamodb::{Event, Limiter, Store, Taken};
-use tollgate_policy::LivePolicy;
+use tollgate_policy::{LivePolicy, up_to};
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -64,7 +64,10 @@ impl<S: Store> Gate<S> {
                 let unsettled = Unsettled::new(&policy, charges, taken);
                 Verdict::Admitted(Box::new(Admitted { decision: decided.decision, additions, unsettled }))
             }
-            Ok((decided, ..)) => Verdict::Refused(Answer::refused(&decided, &exchange)),
+            Ok((Decided { decision, plan }, ..)) => {
+                let told = Decided { decision: policy.jittered(decision, up_to), plan };
+                Verdict::Refused(Answer::refused(&told, &exchange))
+            }
             Err(error) => undecided(&error, &exchange),
         }
     }

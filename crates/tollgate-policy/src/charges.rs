@@ -263,8 +263,8 @@ impl Policy {
 
     fn charge(&self, limit: &Limit, plan: Option<&str>, cost: u64) -> Charge {
         let terms = limit.terms(plan, self.revision());
-        let (on_change, max_wait, mode) = (limit.on_change, limit.max_wait, limit.mode);
-        Charge { on_change, max_wait, mode, ..Charge::new(limit.name.clone(), terms, cost) }
+        let (on_change, max_wait, mode, penalty) = (limit.on_change, limit.max_wait, limit.mode, limit.penalty);
+        Charge { on_change, max_wait, mode, penalty, ..Charge::new(limit.name.clone(), terms, cost) }
     }
 }
 

@@ -129,7 +129,7 @@ impl Policy {
     pub fn personal_horizon_secs(&self) -> u64 {
         let is_personal =
             |limit: &&Limit| limit.key.iter().any(|part| part.alternatives().any(|d| self.is_personal(d)));
-        self.limits().iter().filter(is_personal).map(Limit::horizon_secs).max().unwrap_or(0)
+        self.limits().iter().filter(is_personal).map(Limit::memory_secs).max().unwrap_or(0)
     }
 
     /// Whether the dimension's values are kept as keyed hashes only.

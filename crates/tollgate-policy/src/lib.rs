@@ -1,4 +1,4 @@
-//! The policy file: parse, validate, match a request to the limits it is charged on. Pure but for [`Policy::load`].
+//! The policy file: parse, validate, match a request to the limits it is charged on. Pure but for [`Policy::load`] and [`up_to`].
 //!
 //! ```
 //! use tollgate_policy::{Policy, Wanted};
@@ -35,6 +35,7 @@
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
+//! | `jitter` | waits as they are told |
 //! | `rate` | `50/h`, `5/15min` and `30min` |
 //! | `live` | the policy in force, replaceable while it is used |
 //! | `decode` | from the spanned TOML tree to a policy, with every mistake |
@@ -123,6 +124,25 @@
 //! | `on_store_failure` | `"open"`: the call passes, `"closed"`: it is refused with 503; the route's goes first, then the strictest of the failed key's limits | `"open"` |
 //! | `headers` | `"visible"`, or `"hidden"`: neither headers nor body of an answer name the limit or its figures | `"visible"` |
 //!
+//! | `penalty` | how long the limit locks a key that it has denied, see below | none |
+//! | `retry_jitter` | a denied caller is told to wait for up to so much longer than it has to, at random, like `"10s"`; up to `"1h"` | `"0s"` |
+//!
+//! ### `penalty`
+//!
+//! Whoever is denied by the limit's own arithmetic is locked out: every call is denied until the lock ends, whatever the limit has
+//! by then. Each further lock is longer by `factor`.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `first` | the first lock, 1 s to 30 days; like every lock it is at least as long as what the limit itself asks for | required |
+//! | `factor` | how many times as long as the last one a lock is, 1 to 10 | 2 |
+//! | `most` | the longest lock, `first` to 30 days | `"1h"`, or `first` if that is longer |
+//! | `forget` | for each such time since the end of the last lock the next one is a level shorter, up to 365 days | `"24h"` |
+//! | `extend` | `true`: a call during a lock has it begin anew, at the same level. A process denies from memory for up to a second, and such calls do not count; so a locked key costs one write a second and process at most | `false` |
+//!
+//! A cost of 0 observes and changes nothing; a cost that never fits locks nobody. A limit in shadow mode is locked alike, and
+//! only reports it. Newer revisions and plans leave locks alone; `tollgate reset` lifts them.
+//!
 //! ## `[[routes]]` and `[[exempt]]`
 //!
 //! | key | value | default |
@@ -165,6 +185,7 @@ mod diagnostic;
 mod error;
 mod http;
 mod identity;
+mod jitter;
 mod keying;
 mod limit;
 mod live;
@@ -189,6 +210,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};
 pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust, is_internal};
+pub use jitter::up_to;
 pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 #[cfg(doc)]
 use tollgate_core::TokenBucket;
-use tollgate_core::{Actual, ItemKey, Key, LimitName, Mode, OnChange, StoreFailure, Terms};
+use tollgate_core::{Actual, ItemKey, Key, LimitName, Mode, OnChange, PenaltyRule, StoreFailure, Terms};
 
 /// One entry of a limit's key: the dimensions that can give its value, the first that has one wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,6 +116,8 @@ pub struct Limit {
     pub(crate) mode: Mode,
     pub(crate) own_item: bool,
     pub(crate) atomic: bool,
+    pub(crate) penalty: Option<PenaltyRule>,
+    pub(crate) retry_jitter: Duration,
 }
 
 impl Limit {
@@ -237,6 +239,18 @@ impl Limit {
         self.atomic
     }
 
+    /// How long it locks a key that it has denied, if it does.
+    #[must_use]
+    pub fn penalty(&self) -> Option<PenaltyRule> {
+        self.penalty
+    }
+
+    /// By how much more than the true wait a denied caller is told at most.
+    #[must_use]
+    pub fn retry_jitter(&self) -> Duration {
+        self.retry_jitter
+    }
+
     /// Whether the limit has an item for itself (`own_item = true`).
     #[must_use]
     pub fn has_own_item(&self) -> bool {
@@ -257,6 +271,11 @@ impl Limit {
     /// The longest memory of all its figures, in seconds.
     pub(crate) fn horizon_secs(&self) -> u64 {
         self.all_figures().map(|(_, figures)| figures.core.horizon_secs()).max().unwrap_or(0)
+    }
+
+    /// The same, with that of its locks.
+    pub(crate) fn memory_secs(&self) -> u64 {
+        self.penalty.map_or(0, |rule| rule.longest_horizon_secs()).max(self.horizon_secs())
     }
 
     /// For how long its slowest figures remember that `missing` calls are owed, in seconds.

@@ -157,7 +157,7 @@ impl<'r, R: Rules + ?Sized> Intake<'r, R> {
             Matched::Exempt => report.exempt += 1,
             Matched::Route(route) => {
                 let plan = self.plan(route, entry);
-                self.records.push(Record { at: entry.time, plan });
+                self.records.push(Record { at: entry.time, plan, status: entry.status });
             }
         }
     }
@@ -173,7 +173,7 @@ impl<'r, R: Rules + ?Sized> Intake<'r, R> {
                 "user" => entry.user.as_deref().map(str::to_owned),
                 _ => None,
             };
-            ledger.plan(rules.resolve(route, &value))
+            ledger.plan(rules.resolve(route, &value), |limit| rules.counts_by_answer(limit))
         })
     }
 
@@ -190,7 +190,7 @@ impl<'r, R: Rules + ?Sized> Intake<'r, R> {
         // Stable: lines of one second stay in the order in which the server finished them.
         self.records.sort_by_key(|record| record.at);
         for record in &self.records {
-            self.ledger.decide(record);
+            self.ledger.decide(record, |limit| self.rules.answered(limit, record.status));
         }
         self.report.denied = self.ledger.denied();
         self.report.limits = self.ledger.into_limits(options.top_denied);

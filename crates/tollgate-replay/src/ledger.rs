@@ -10,7 +10,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Charge, Demand, Figures, Key, LimitName, Mode, Ticks, Timestamp, Verdict};
+use tollgate_core::{
+    Actual, Charge, Demand, Entry, Figures, Key, LimitName, Mode, Penalty, PenaltyRule, State, Ticks, Timestamp,
+    Verdict,
+};
 
 /// The number of a [`Plan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub(crate) struct Record {
     pub(crate) at: Timestamp,
     /// What is charged.
     pub(crate) plan: PlanId,
+    /// How it was answered.
+    pub(crate) status: u16,
 }
 
 /// What each request of one caller on one route is charged.
@@ -37,6 +42,9 @@ struct Cost {
     slot: usize,
     demand: Demand,
     only_reports: bool,
+    /// Whether the answer changes what it counts as.
+    by_answer: bool,
+    penalty: Option<PenaltyRule>,
 }
 
 /// One limit's state for one key.
@@ -44,7 +52,11 @@ struct Slot {
     limit: usize,
     key: usize,
     figures: Figures,
-    tat: Option<Ticks>,
+    state: Option<State>,
+    /// How many charges there were.
+    charges: u64,
+    /// Its last lock.
+    penalty: Option<Penalty>,
     allowed: u64,
     denied: u64,
     longest_wait: Option<Duration>,
@@ -77,7 +89,7 @@ impl Ledger {
     }
 
     /// Keeps what a caller is charged on a route.
-    pub(crate) fn plan(&mut self, resolved: Resolved) -> PlanId {
+    pub(crate) fn plan(&mut self, resolved: Resolved, counts_by_answer: impl Fn(&LimitName) -> bool) -> PlanId {
         let missing = resolved.missing.iter().map(|limit| self.limit(limit)).collect();
         let mut costs: Vec<Cost> = Vec::new();
         for charges in &resolved.charges {
@@ -89,7 +101,9 @@ impl Ledger {
                 match costs.iter_mut().find(|cost| cost.slot == slot) {
                     Some(cost) => cost.demand.cost = cost.demand.cost.saturating_add(charge.cost),
                     None => {
-                        costs.push(Cost { slot, demand: charge.demand(), only_reports: charge.mode == Mode::Shadow })
+                        let (demand, only_reports) = (charge.demand(), charge.mode == Mode::Shadow);
+                        let by_answer = counts_by_answer(&charge.limit);
+                        costs.push(Cost { slot, demand, only_reports, by_answer, penalty: charge.penalty });
                     }
                 }
             }
@@ -110,23 +124,30 @@ impl Ledger {
         let slots = &mut self.slots;
         *self.slot_ids.entry((limit, key)).or_insert_with(|| {
             let figures = charge.terms.figures;
-            slots.push(Slot { limit, key, figures, tat: None, allowed: 0, denied: 0, longest_wait: None });
+            slots.push(Slot {
+                limit,
+                key,
+                figures,
+                state: None,
+                charges: 0,
+                penalty: None,
+                allowed: 0,
+                denied: 0,
+                longest_wait: None,
+            });
             slots.len() - 1
         })
     }
 
-    /// Decides one request. Requests must come in the order of their times.
-    pub(crate) fn decide(&mut self, record: &Record) {
+    /// Decides one request, which counts as what `answered` says. Requests must come in the order of their times; each is answered
+    /// before the next.
+    pub(crate) fn decide(&mut self, record: &Record, answered: impl Fn(&LimitName) -> Option<Actual>) {
         let Some(plan) = self.plans.get(record.plan.0) else { return };
         for limit in &plan.missing {
             self.limits[*limit].1.missing_dimension += 1;
         }
-        let take = |cost: &Cost| {
-            let slot = &self.slots[cost.slot];
-            slot.figures.take(slot.tat, record.at, cost.demand)
-        };
         self.verdicts.clear();
-        self.verdicts.extend(plan.costs.iter().map(take));
+        self.verdicts.extend(plan.costs.iter().map(|cost| self.slots[cost.slot].judge(cost, record.at)));
         let passes =
             |(cost, verdict): (&Cost, &Verdict)| cost.only_reports || matches!(verdict, Verdict::Allowed { .. });
         let allowed = plan.costs.iter().zip(&self.verdicts).all(passes);
@@ -135,7 +156,8 @@ impl Ledger {
             let slot = &mut self.slots[cost.slot];
             match *verdict {
                 Verdict::Allowed { tat } if allowed => {
-                    slot.tat = Some(tat);
+                    let actual = if cost.by_answer { answered(&self.limits[slot.limit].0) } else { None };
+                    slot.charge(cost, record.at, tat, actual);
                     slot.allowed += 1;
                 }
                 Verdict::Allowed { .. } => self.limits[slot.limit].1.not_charged += 1,
@@ -177,6 +199,28 @@ impl Ledger {
 }
 
 impl Slot {
+    /// What the limit says of a call, by its lock or its arithmetic. A denial locks, or moves the lock.
+    fn judge(&mut self, cost: &Cost, at: Timestamp) -> Verdict {
+        let verdict = self.figures.take(self.state.as_ref(), at, cost.demand);
+        let Some(rule) = cost.penalty else { return verdict };
+        let (next, verdict) = rule.judge(self.penalty.as_ref(), verdict, at);
+        self.penalty = next;
+        verdict
+    }
+
+    /// Charges a call that fits, unless its answer says otherwise.
+    fn charge(&mut self, cost: &Cost, at: Timestamp, tat: Ticks, actual: Option<Actual>) {
+        match actual {
+            Some(Actual::Clear) => self.state = None,
+            Some(Actual::Cost(0)) => {}
+            _ => {
+                self.charges += 1;
+                let entry = self.figures.log().map(|_| Entry::new(at, self.charges, cost.demand.cost));
+                self.state = Some(self.figures.charged(self.state.as_ref(), at, tat, entry));
+            }
+        }
+    }
+
     fn denied_key(&self, key: &Key) -> DeniedKey {
         let max_wait_ms = self.longest_wait.map(millis_rounded_up);
         DeniedKey { key: key.to_string(), denied: self.denied, allowed: self.allowed, max_wait_ms }

@@ -2,8 +2,8 @@
 //! requests.
 
 use crate::rules::{Matched, Resolved, Rules};
-use tollgate_core::LimitName;
-use tollgate_policy::{IfMissing, Policy, RouteCharge};
+use tollgate_core::{Actual, LimitName};
+use tollgate_policy::{IfMissing, Limit, Policy, RouteCharge};
 
 /// The policy as it serves requests, every caller on its default plan, since a log does not tell plans.
 ///
@@ -42,5 +42,13 @@ impl Rules for Policy {
                 Ok(_) | Err(_) => resolved.missing(charge.limit.clone()),
             }
         })
+    }
+
+    fn counts_by_answer(&self, limit: &LimitName) -> bool {
+        self.limit(limit.as_str()).is_ok_and(Limit::counts_by_answer)
+    }
+
+    fn answered(&self, limit: &LimitName, status: u16) -> Option<Actual> {
+        self.limit(limit.as_str()).ok()?.answered(status)
     }
 }

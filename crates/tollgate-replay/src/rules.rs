@@ -3,7 +3,7 @@
 //! Invariant: the answers depend on nothing but the arguments. The engine asks [`Rules::resolve`] once for each route
 //! and caller that it meets and uses the answer for every later request of that caller.
 
-use tollgate_core::{Charges, LimitName};
+use tollgate_core::{Actual, Charges, LimitName};
 use tollgate_policy::ClientIp;
 
 /// Where a request belongs.
@@ -59,4 +59,14 @@ pub trait Rules {
     /// The charges of a request on `route`, a number that [`Rules::matched`] gave. `value` looks a key dimension up; a
     /// log has values for `client_ip` and `user` and for no other.
     fn resolve(&self, route: usize, value: &dyn Fn(&str) -> Option<String>) -> Resolved;
+
+    /// Whether what a request counts as on `limit` can depend on its status. Asked once for each route and caller.
+    fn counts_by_answer(&self, _limit: &LimitName) -> bool {
+        false
+    }
+
+    /// What a request that was answered with `status` counts as on `limit`; `None`: as what it was charged.
+    fn answered(&self, _limit: &LimitName, _status: u16) -> Option<Actual> {
+        None
+    }
 }

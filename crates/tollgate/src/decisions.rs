@@ -11,7 +11,7 @@ use std::fmt;
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Charges, Decision, Key, LimitDecision, Mode, Outcome, Unasked};
 use tollgate_dynamodb::{Limiter, Store};
-use tollgate_policy::{Error, Policy, Wanted};
+use tollgate_policy::{Error, Policy, Wanted, up_to};
 
 /// A status and a JSON body.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,8 @@ struct Answer<'a> {
     /// The wait of a pacer that only reports, and keeps nobody waiting.
     #[serde(skip_serializing_if = "Option::is_none")]
     shadow_wait_ms: Option<u64>,
-    /// What an operator has set that it was decided by: `ban` or `override`.
+    /// What is in force for the key that it was decided by: `ban` or `override`, which operators set, or `penalty`, the limit's own
+    /// lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<&'a str>,
 }
@@ -78,7 +79,10 @@ pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]
         Err(message) => return bad_request(&message),
     };
     let answers: Vec<Value> = match limiter.take(&wanted.charges).await {
-        Ok(decision) => requests.iter().zip(&wanted.keys).map(|(r, keys)| answer(&r.limit, keys, &decision)).collect(),
+        Ok(decision) => {
+            let told = policy.jittered(decision, up_to);
+            requests.iter().zip(&wanted.keys).map(|(r, keys)| answer(&r.limit, keys, &told)).collect()
+        }
         Err(error) => return unavailable(&error),
     };
     let body = if is_array { Value::Array(answers) } else { answers.into_iter().next().unwrap_or_default() };

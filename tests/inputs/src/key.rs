@@ -6,7 +6,7 @@ use crate::input::Input;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::LazyLock;
-use tollgate::tollgate_core::{BusyPeriod, Hold, LimitName, Terms};
+use tollgate::tollgate_core::{BusyPeriod, Hold, LimitName, Penalty, Terms};
 use tollgate::tollgate_dynamodb::partition_key;
 use tollgate::{ItemKey, Key, KeySecrets, Policy, Wanted};
 
@@ -53,6 +53,7 @@ pub fn check(bytes: &[u8]) {
     same_text::<Terms>(&stored);
     same_text::<BusyPeriod>(&stored);
     same_text::<Hold>(&stored);
+    same_text::<Penalty>(&stored);
 }
 
 /// A key that was typed.

@@ -35,7 +35,7 @@ impl Table {
         flight.secs = s.secs;
         match step {
             Step::Read => flight.request = None,
-            Step::Write(write) => {
+            Step::Write(write) | Step::Lock { write, .. } => {
                 flight.writes += 1;
                 if usize::from(flight.writes) > self.scenario.most_writes(c) {
                     self.raise(s, Fault::TooManyWrites);
@@ -76,7 +76,9 @@ impl Table {
         let is_ban = |held| matches!(held, Some(Held::Ban { .. }));
         if decision.limits.iter().any(|l| is_ban(l.held)) {
             self.coverage.note(Event::Banned);
-        } else if fits(self.charges(flight.party, flight.turn), decision, item, now) {
+        } else if !self.is_locked(s, decision, item)
+            && fits(self.charges(flight.party, flight.turn), decision, item, now)
+        {
             self.raise(s, Fault::DeniedThoughItFits);
         }
     }

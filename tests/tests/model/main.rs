@@ -38,13 +38,16 @@
 //! | `h` never shrinks | while the item lives |
 //! | `expires_at` covers `tat` and `hold` | whoever finds the item deleted would have found every bucket full, and no hold |
 //! | a corrected write fits | it is refused only if the item has changed, a refund likewise: no livelock |
-//! | few writes | a call takes two writes, and one more for every change that others make meanwhile |
+//! | few writes | a call takes two writes, one more where it locks, and one more for every change that others make meanwhile |
 //! | agreeing clocks pull nothing | the pull-back of a far `tat` is only for clocks that were wrong |
 //! | refunded once, at most the charge | and nothing but `tat` changes |
 //! | no refund in another busy period | than the charge's |
 //! | no charge under a ban | from the write that sets it until it ends by the fastest clock, or is lifted |
 //! | charges go by the hold | a bucket that is charged or moved is under an override just if the item has one for it |
 //! | no hold is lost | to callers or to deletion, before it ends by the fastest clock |
+//! | nobody is admitted while locked | from the write that sets a lock until it ends by the fastest clock |
+//! | a lock is one level higher | than the last, less what was forgotten since, however many were denied at once, and whatever replies were lost |
+//! | no lock is lost | to callers or to deletion, before it has ended and its levels are forgotten by the slowest clock |
 //! | an override keeps its own bound | what it admits fits its own burst and rate |
 //!
 //! Each run also names what must have happened in it (idle form applied, item deleted, refund late, hold lapsed, ...), so
@@ -97,6 +100,13 @@
 //! | settling, less | 1 of cost 3 that has cost 1, 2, 1, clocks 0, +1 s | one of 1 s | one loss | 174,306 |
 //! | settling, more | 1 of cost 1 that has cost 3, 2, clocks 0, -1 s | two of 1 s or 3 s | debt 1; one loss | 59,366 |
 //! | settling, expiry | the same, clocks +1 s | two of 1 s or 368 s | deletion | 27,658 |
+//! | locks, at once | 2 + 1 + 1 | one of 2 s | 1 per 2 s; locks of 2 s, 4 s; a level is forgotten in 3 s, here and below | 24,882 |
+//! | locks, again and again | 4 + 1 | two of 2 s or 5 s | | 140,535 |
+//! | locks, clock skew | 2 + 2, clocks -1, +1 s | two of 1 s or 3 s | | 97,347 |
+//! | locks, losses and crashes | 2 + 1 | one of 3 s | one loss, one crash | 7,690 |
+//! | locks, expiry | 2 + 1, clocks -1, +1 s | two of 3 s or 800 s | deletion; a level is forgotten in 400 s | 7,670 |
+//! | locks that begin anew | 3 + 2 exact | two of 1 s or 3 s | | 472,799 |
+//! | locks of a shadow | 2 + 2 on a limit and a shadow | two of 2 s or 3 s | | 109,722 |
 //!
 //! The whole takes about two minutes of processor time without optimisation; the states are counted for the code as it is,
 //! and each test asserts that there are about as many.
@@ -115,6 +125,8 @@
 //! - of a hold: that it is compared as a value (another, or none, taken for it), that what has ended is removed only as it
 //!   was seen, that `expires_at` waits for its end, that a guess by a ban asks for no ban;
 //! - of what settles: that the entry is there (6 actions: sent again, it would be given back twice, or charged twice);
+//! - of a lock: that every form that charges asks whether there is one, that it is set only on the lock that was seen, that
+//!   `expires_at` waits for its levels;
 //! - the horizon; expiry; not sending an ambiguous write again.
 //!
 //! What is not needed here: of the `f` and the `b` that a change has seen either is enough, since every change of `f`
@@ -128,6 +140,7 @@ mod logs;
 mod mutant;
 mod mutants;
 mod operators;
+mod penalties;
 mod properties;
 mod refunds;
 mod scenario;

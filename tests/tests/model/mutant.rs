@@ -3,6 +3,7 @@
 //! A mutant changes a [`Write`] on its way to the table, so everything else is the real protocol: it weakens the condition,
 //! or leaves out something that later calls go by. Some reckon a refund otherwise: see [`Giving`](crate::refunds::Giving).
 
+use tollgate_core::penalty::PenaltyExpect;
 use tollgate_core::write::{Assign, ItemCheck};
 use tollgate_core::{Check, Expect, Item, LimitWrite, Ticks, Timestamp, Write};
 
@@ -71,6 +72,12 @@ pub(crate) enum Mutant {
     ExpiresBeforeHold,
     /// A caller that knows of a ban goes on asking for it to be there.
     ProbesUnderBan,
+    /// A write that charges does not ask whether the limit is locked.
+    ChargesWhileLocked,
+    /// A lock is set whatever lock there is by then.
+    LocksUnseen,
+    /// A lock is remembered for no longer than a limit of a burst of 2 at 1/s.
+    ForgetsLevels,
 }
 
 /// The form of a limit's part of a write.
@@ -108,8 +115,14 @@ impl Mutant {
                     memory.expires_at = memory.expires_at.min(secs + memory.horizon + 1);
                 }
             }
+            Self::ForgetsLevels => {
+                if let Some(memory) = &mut sent.memory {
+                    memory.expires_at = memory.expires_at.min(secs + 366);
+                }
+            }
             _ => {
                 self.weaken_hold(&mut sent, item);
+                self.weaken_penalties(&mut sent, item);
                 for limit in &mut sent.limits {
                     self.weaken_limit(limit, form(limit));
                 }
@@ -134,6 +147,19 @@ impl Mutant {
             ItemCheck::HoldIs(Some(_)) if self == Self::AnyHold => found.is_none(),
             ItemCheck::HoldIs(_) => !is_unguarded,
         });
+    }
+
+    fn weaken_penalties(self, write: &mut Write, item: Option<&Item>) {
+        if self == Self::ChargesWhileLocked {
+            write.penalties.retain(|part| !matches!(part.expect, PenaltyExpect::Unlocked(_)));
+        }
+        if self == Self::LocksUnseen {
+            for part in &mut write.penalties {
+                if let PenaltyExpect::Is(seen) = &mut part.expect {
+                    *seen = item.and_then(|item| item.penalties.get(&part.limit)).copied();
+                }
+            }
+        }
     }
 
     fn weaken_limit(self, limit: &mut LimitWrite, form: Form) {

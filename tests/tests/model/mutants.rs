@@ -4,6 +4,7 @@ mod calls;
 mod exact;
 mod holds;
 mod logs;
+mod penalties;
 mod refunds;
 mod windows;
 

@@ -3,13 +3,14 @@
 //! A check that fails becomes a [`Fault`] in the state; the search goes no further from there, and the property of that
 //! name has its counterexample.
 
+use crate::penalties::{deleted_at, nothing_is_lost};
 use crate::scenario::Scenario;
 use crate::table::EPOCH;
 use crate::{logs, windows};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tollgate_core::write::Assign;
 use tollgate_core::{
-    Bucket, Charges, Decision, Expect, Hold, Item, LimitName, Mode, Outcome, Timestamp, TokenBucket, Write,
+    Bucket, Charges, Decision, Expect, Hold, Item, LimitName, LimitWrite, Mode, Outcome, Timestamp, TokenBucket, Write,
 };
 
 /// What went wrong.
@@ -47,6 +48,12 @@ pub(crate) enum Fault {
     HoldLost,
     /// What was admitted by an override is over the override's own bound.
     OverrideExceeded,
+    /// A charge was applied to a limit that was locked.
+    LockBypassed,
+    /// A lock was set at another level than the one after the last.
+    WrongLevel,
+    /// A lock, or a level, was lost before its time.
+    LockLost,
 }
 
 /// Something interesting that has to happen, or a run would prove nothing.
@@ -89,6 +96,16 @@ pub(crate) enum Event {
     ChargedMore,
     /// What was settled was sent again, and found settled.
     FoundSettled,
+    /// A first lock was set.
+    Locked,
+    /// A lock was set that is longer than the first.
+    LevelRaised,
+    /// A lock was set after a level had been forgotten.
+    LevelForgotten,
+    /// A call moved the end of a lock.
+    LockExtended,
+    /// A call was denied by a lock.
+    DeniedByLock,
 }
 
 /// Which events have happened anywhere in a run. Kept beside the states, since a flag in them would multiply them.
@@ -148,13 +165,18 @@ fn exceeds(buckets: &[TokenBucket], admitted: &[&Admission], scenario: &Scenario
 
 /// Whether `write` takes tokens of a limit, told by what it does to the item `before` rather than by what its maker says.
 pub(crate) fn takes_tokens(write: &Write, before: Option<&Item>, charges: &Charges) -> bool {
-    write.limits.iter().any(|limit| match (&limit.assign, before.and_then(|i| i.buckets.get(&limit.limit))) {
+    write.limits.iter().any(|limit| takes_tokens_of(limit, before, charges))
+}
+
+/// The same, of one limit.
+pub(crate) fn takes_tokens_of(limit: &LimitWrite, before: Option<&Item>, charges: &Charges) -> bool {
+    match (&limit.assign, before.and_then(|i| i.buckets.get(&limit.limit))) {
         (Assign::Replace(next), Some(seen)) if !matches!(limit.expect, Expect::AbsentOr(_)) => {
             let charge = charges.charges().iter().find(|c| c.limit == limit.limit).unwrap();
             next.tat > next.terms.carry(&seen.terms, seen.state(), next.busy_period.since, charge.on_change).tat
         }
         _ => true,
-    })
+    }
 }
 
 /// Whether every cost fits the item at `now`, by the terms that the decision names. Limits that only report do not matter.
@@ -191,6 +213,7 @@ pub(crate) fn expires_in_time(scenario: &Scenario, item: &Item) -> bool {
         b.terms.figures.token_bucket().map_or_else(|| logs::is_over(b, by_slowest).unwrap(), is_full)
     };
     item.buckets.values().all(by_slowest)
+        && nothing_is_lost(scenario, item, deleted_at(item))
         && item.hold.as_ref().is_none_or(|hold| hold.until() <= Timestamp::from_secs(deleted))
 }
 

@@ -6,7 +6,10 @@
 use crate::mutant::Mutant;
 use crate::properties::Fault;
 use crate::table::EPOCH;
-use tollgate_core::{Charge, Charges, Item, ItemKey, Key, LimitName, Log, Span, Terms, Timestamp, TokenBucket, Window};
+use std::time::Duration;
+use tollgate_core::{
+    Charge, Charges, Item, ItemKey, Key, LimitName, Log, PenaltyRule, Span, Terms, Timestamp, TokenBucket, Window,
+};
 
 /// A second, in nanoseconds.
 pub(crate) const SECOND: i64 = 1_000_000_000;
@@ -162,15 +165,17 @@ impl Scenario {
     /// Most writes of one call of `caller`: two, and one for every change that somebody else may make meanwhile, since a
     /// corrected write is refused only if the item has changed.
     pub(crate) fn most_writes(&self, caller: usize) -> usize {
-        // A call changes the item once, and once more if it is refunded.
-        let once = |by: &Caller| by.elsewhere == Elsewhere::Allows && by.settles.is_none();
-        let changes = |calls: usize, by: &Caller| calls * if once(by) { 1 } else { 2 };
+        // A call changes the item once, and once more if it is refunded or settled, or locks.
+        let locks = |calls: &[Charges]| calls.iter().flat_map(Charges::charges).any(|charge| charge.penalty.is_some());
+        let again = |by: &Caller| by.elsewhere != Elsewhere::Allows || by.settles.is_some();
+        let changes = |calls: usize, by: &Caller| calls * (1 + usize::from(again(by)) + usize::from(locks(&by.calls)));
         let others = self.callers.iter().enumerate().filter(|(c, _)| *c != caller);
         let others: usize = others.map(|(_, other)| changes(other.calls.len(), other)).sum();
         // A caller's own earlier calls may still be under way, and the table may delete once a jump.
         let own = changes(self.callers[caller].calls.len() - 1, &self.callers[caller]);
         let operators: usize = self.operators.iter().map(|o| o.changes.len()).sum();
-        2 + others + own + operators + if self.deletes { usize::from(self.advances) } else { 0 }
+        let lock = usize::from(locks(&self.callers[caller].calls));
+        2 + lock + others + own + operators + if self.deletes { usize::from(self.advances) } else { 0 }
     }
 
     /// The operator that is this party.
@@ -267,6 +272,17 @@ pub(crate) fn limit(name: &str) -> LimitName {
 /// A charge on the limit `name`.
 pub(crate) fn charge(name: &str, terms: &Terms, cost: u64) -> Charge {
     Charge::new(limit(name), terms.clone(), cost)
+}
+
+/// Locks of `first` seconds, then `factor` times as long, `most` at most; a level is forgotten in `forget` seconds.
+pub(crate) fn rule(first: u64, factor: u64, most: u64, forget: u64) -> PenaltyRule {
+    let secs = Duration::from_secs;
+    PenaltyRule::new(secs(first), factor, secs(most), secs(forget)).unwrap()
+}
+
+/// A charge on the only limit, which locks.
+pub(crate) fn penalised(terms: &Terms, cost: u64, rule: PenaltyRule) -> Charges {
+    charges(vec![Charge { penalty: Some(rule), ..charge("l", terms, cost) }])
 }
 
 /// Charges on the one key of the model.

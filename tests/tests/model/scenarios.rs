@@ -4,6 +4,7 @@ pub(crate) mod calls;
 mod exact;
 mod holds;
 pub(crate) mod logs;
+mod penalties;
 mod refunds;
 mod shadow;
 pub(crate) mod windows;

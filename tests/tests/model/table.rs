@@ -6,6 +6,7 @@
 
 use crate::logs;
 use crate::mutant::{Form, Mutant, form};
+use crate::penalties::nothing_is_lost;
 use crate::properties::{
     Coverage, Event, Fault, bypasses_ban, expires_in_time, goes_by_hold, keeps_hold, takes_tokens,
 };
@@ -116,6 +117,7 @@ impl Table {
         if !keeps_hold(&self.scenario, before, next, s.secs) {
             self.raise(s, Fault::HoldLost);
         }
+        self.check_locks(s, flight, write, before, next);
         if !goes_by_hold(write, next) {
             self.raise(s, Fault::WrongFigures);
         }
@@ -293,6 +295,9 @@ impl Model for Table {
             Action::Delete => {
                 self.coverage.note(Event::Deleted);
                 let now = Timestamp::from_secs(EPOCH + s.secs);
+                if s.item.as_ref().is_some_and(|item| !nothing_is_lost(&self.scenario, item, s.secs)) {
+                    self.raise(&mut s, Fault::LockLost);
+                }
                 if s.item.take().is_some_and(|item| item.hold.as_ref().is_some_and(|h| h.in_force(now).is_some())) {
                     self.raise(&mut s, Fault::HoldLost);
                 }
@@ -319,6 +324,9 @@ impl Model for Table {
             }),
             Property::always("no charge under a ban", |_, s: &State| s.fault != Some(Fault::BanBypassed)),
             Property::always("charges go by the hold", |_, s: &State| s.fault != Some(Fault::WrongFigures)),
+            Property::always("nobody is admitted while locked", |_, s: &State| s.fault != Some(Fault::LockBypassed)),
+            Property::always("a lock is one level higher", |_, s: &State| s.fault != Some(Fault::WrongLevel)),
+            Property::always("no lock is lost", |_, s: &State| s.fault != Some(Fault::LockLost)),
             Property::always("no hold is lost", |_, s: &State| s.fault != Some(Fault::HoldLost)),
             Property::always("an override keeps its own bound", |_, s: &State| {
                 s.fault != Some(Fault::OverrideExceeded)

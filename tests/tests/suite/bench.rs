@@ -19,6 +19,9 @@ fn every_situation_takes_the_round_trips_and_write_units_that_it_has_to() {
         ("idle key", 1.0, 1.0),
         ("denial, known", 0.0, 0.0),
         ("denial, unknown", 1.0, 1.0),
+        // A look and the lock.
+        ("denial that locks", 2.0, 1.0),
+        ("denial by a lock, unknown", 1.0, 0.0),
         ("fixed window", 1.0, 1.0),
         ("fixed window, a new one", 1.0, 1.0),
         ("quota of a month", 1.0, 1.0),

@@ -8,8 +8,8 @@ use proptest::test_runner::TestRunner;
 use tollgate::Store;
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate_core::{
-    Bucket, BusyPeriod, Clock, Figures, Hold, Item, LimitName, LimitWrite, Override, Span, Terms, Ticks, Timestamp,
-    Window, Write,
+    Bucket, BusyPeriod, Clock, Figures, Hold, Item, LimitName, LimitWrite, Override, Penalty, PenaltyWrite, Span,
+    Terms, Ticks, Timestamp, Window, Write,
 };
 use tollgate_dynamodb::{Transacted, Written};
 
@@ -49,6 +49,12 @@ enum Op {
         truth: bool,
         by: u64,
     },
+    /// A lock, or none, on the one that is there or on one that is not.
+    Lock {
+        limit: u8,
+        truth: bool,
+        next: u8,
+    },
     /// An operator's order, on the hold that is there or on one that is not.
     Hold {
         truth: bool,
@@ -79,6 +85,7 @@ fn op() -> impl Strategy<Value = Op> {
         }),
         (at, 1..4_u64, terms).prop_map(|(at, cost, terms)| Op::Both { at, cost, terms }),
         (0..2_u8, any::<bool>(), 1..3_u64).prop_map(|(limit, truth, by)| Op::GiveBack { limit, truth, by }),
+        (0..2_u8, any::<bool>(), 0..4_u8).prop_map(|(limit, truth, next)| Op::Lock { limit, truth, next }),
         (any::<bool>(), 0..4_u8).prop_map(|(truth, next)| Op::Hold { truth, next }),
     ]
 }
@@ -107,6 +114,12 @@ fn hold(n: u8) -> Option<Hold> {
     }
 }
 
+/// No lock, or one that ends while the test's seconds go by.
+fn lock(n: u8) -> Option<Penalty> {
+    let until = Timestamp::from_secs(NOW + 2 * u64::from(n));
+    (n > 0).then_some(Penalty { until, length_ms: 1000, level: n })
+}
+
 fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
     let at = |secs| Timestamp::from_secs(NOW + secs);
     let held = item.and_then(|i| i.hold.as_ref());
@@ -117,7 +130,10 @@ fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
             let seen = found(l).map(|bucket| bucket.tat);
             let limits = LimitWrite::new_or_busy(limit(l), terms(t), seen, cost, at(s), id).into_iter().collect();
             // Every third caller knows nothing of a hold.
+            // Every second one locks.
+            let unlocked = id.is_multiple_of(2).then(|| PenaltyWrite::unlocked(limit(l), at(s)));
             Write::new(limits, at(s), 9 + u64::from(t), held.filter(|_| !id.is_multiple_of(3)))
+                .with_penalties(unlocked.into_iter().collect())
         }
         Op::Idle { limit: l, at: s, cost, terms: t } => {
             let limits = vec![LimitWrite::new_or_idle(limit(l), terms(t), cost, at(s), id)];
@@ -143,6 +159,12 @@ fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
                 &seen,
                 Ticks(i128::from(by) * seen.terms.figures.token_bucket().map_or(1, |bucket| bucket.inc(1).0)),
             )])
+        }
+        Op::Lock { limit: l, truth, next } => {
+            let seen = item.and_then(|i| i.penalties.get(&limit(l))).copied();
+            let seen = if truth { seen } else { lock(next.wrapping_add(1) % 4) };
+            let locks = vec![PenaltyWrite::exact(limit(l), seen, lock(next))];
+            Write::new(Vec::new(), at(0), 12, held).with_penalties(locks)
         }
         Op::Hold { truth, next } => {
             let wrong = hold(next.wrapping_add(1) % 4);
@@ -220,7 +242,9 @@ async fn extremes_survive_the_way_through_the_table() {
         let now = client.clock.now();
         let write =
             LimitWrite::new_or_busy(limit(0), Terms::new(u64::MAX, bucket), None, bucket.burst(), now, u64::MAX);
-        let write = Write::new(vec![write.unwrap()], now, bucket.horizon_secs(), None);
+        let longest = Penalty { until: Timestamp::from_nanos(u64::MAX), length_ms: 10_u64.pow(16) - 1, level: 99 };
+        let lock = PenaltyWrite::exact(limit(0), None, Some(longest));
+        let write = Write::new(vec![write.unwrap()], now, bucket.horizon_secs(), None).with_penalties(vec![lock]);
         let Written::Applied(item) = store.write(&key, &write).await.unwrap() else { panic!("new key") };
         assert_eq!(Some(item), write.apply(None));
     }

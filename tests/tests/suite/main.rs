@@ -16,6 +16,7 @@ mod harness;
 mod holds;
 mod login;
 mod pacer;
+mod penalties;
 mod regressions;
 mod reported_callers;
 mod revisions;

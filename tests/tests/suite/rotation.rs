@@ -148,6 +148,30 @@ fn a_ban_and_an_override_outlive_a_rotation_that_follows_the_steps() {
     assert_eq!(ask(&rotation.deploy(OLD), "mails", "late@x.org")["allowed"], true);
 }
 
+/// A function that has the new secret alone still knows who is locked, and for how long the next time.
+#[test]
+fn a_lock_is_carried_by_name_and_from_a_list() {
+    let locking = POLICY.replace("rate = '5/h'", "rate = '1/s'\npenalty = { first = '1h', most = '2h' }");
+    let rotation = Rotation::under(&locking);
+    for account in ["one@x.org", "two@x.org"] {
+        let answers = [(); 2].map(|()| ask(&rotation.before, "logins", account));
+        assert_eq!(answers[1]["retry_after_ms"], 3_600_000, "{answers:?}");
+    }
+    let carried = rotation.does(&both(), &["carry", "account:One@x.org"]);
+    let locks: Vec<_> = carried["holds"].as_array().unwrap().iter().map(|place| &place["locks"]["logins"]).collect();
+    assert_eq!((locks.len(), &locks[0]["locked"], &locks[0]["level"]), (1, &true.into(), &0.into()), "{carried}");
+    let output = rotation.tool(Some(&both()), &["carry", "-"], "account:two@x.org\naccount:nobody@x.org\n");
+    assert!(stdout(&output).ends_with("2 keys read, 1 with something in force\n"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("logins locked until 2"), "{}", stdout(&output));
+    let after = rotation.deploy(NEW);
+    for account in ["one@x.org", "two@x.org"] {
+        assert_eq!(ask(&after, "logins", account)["held"], "penalty", "{account}");
+    }
+    assert_eq!(ask(&after, "logins", "three@x.org")["allowed"], true);
+    // While the secrets are rotated, what is remembered of locks counts like what is owed.
+    assert!(horizon_secs(&rotation) > 86_400);
+}
+
 /// What the steps are for, and what cannot hold without the value.
 #[test]
 fn without_carrying_an_override_does_not_count_and_the_check_keeps_the_old_secret_for_the_ban() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tollgate::Limiter;
-use tollgate_core::{Charges, LimitName, Zone};
+use tollgate_core::{Charge, Charges, LimitName, PenaltyRule, Zone};
 use tollgate_dynamodb::connect::Connected;
 use tollgate_policy::Algorithm;
 
@@ -56,6 +56,12 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
     let idle = all(charges(&[("orders", 1000, 1)])?);
     let pausing = Setting { pause: Duration::from_millis(4), ..after(1) };
     let spent = || Ok::<_, crate::error::CliError>(all(charges(&[("orders", 3, 86_400)])?));
+    let rule = PenaltyRule::new(Duration::from_secs(60), 2, Duration::from_secs(3600), Duration::from_secs(86_400));
+    let rule = rule.map_err(|error| CliError::Input(error.to_string()))?;
+    // Of each new key one call passes, and the next is the first that is denied.
+    let offences =
+        || (0..DECISIONS).map(|_| locking(charges(&[("orders", 1, 86_400)])?, rule)).collect::<Result<Vec<_>>>();
+    let locked = locking(charges(&[("orders", 1, 86_400)])?, rule)?;
     let three = all(charges(&[("second", 10_000, 1), ("hour", 100_000, 3600), ("day", 1_000_000, 86_400)])?);
     let three_keys = |last: u64| -> Result<Vec<Charges>> {
         let keys =
@@ -83,6 +89,8 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
         sequence("idle key", pausing, idle).await?,
         sequence("denial, known", after(4), spent()?).await?,
         sequence("denial, unknown", forgetting(3), spent()?).await?,
+        sequence("denial that locks", after(DECISIONS as usize), offences()?).await?,
+        sequence("denial by a lock, unknown", forgetting(2), all(locked)).await?,
         sequence("fixed window", after(1), counting(Algorithm::FixedWindow, "1000/h")?).await?,
         sequence("fixed window, a new one", next_window, few(counting(Algorithm::FixedWindow, "1000/s")?)).await?,
         sequence("quota of a month", after(1), by_month).await?,
@@ -95,6 +103,15 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
         sequence("3 keys, one transaction", after(1), all(atomic()?)).await?,
         concurrent(target, "40 concurrent on a new key").await?,
     ])
+}
+
+/// The same charges on limits that lock.
+fn locking(all: Vec<Charges>, rule: PenaltyRule) -> Result<Vec<Charges>> {
+    let lock = |charges: Charges| {
+        let list = charges.charges().iter().map(|charge| Charge { penalty: Some(rule), ..charge.clone() });
+        Charges::new(charges.item().clone(), list.collect()).map_err(|error| CliError::Input(error.to_string()))
+    };
+    all.into_iter().map(lock).collect()
 }
 
 /// Decides one after the other in one process.

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use tollgate::http::{Explained, Facts, Matched};
 use tollgate::{Clock, SystemClock};
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Charges, Zone};
+use tollgate_core::{Charges, PenaltyRule, Zone};
 use tollgate_dynamodb::partition_key;
 use tollgate_policy::{Error, Mode, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
 
@@ -77,6 +77,12 @@ struct Charge {
     /// Of a pacer, how long a call may have to wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_wait_ms: Option<u64>,
+    /// How long it locks a key that it has denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    penalty: Option<Penalty>,
+    /// By how much more than the true wait a denied caller is told at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_jitter_ms: Option<u64>,
     /// `enforce` or `shadow`.
     mode: &'static str,
     /// `open` or `closed`.
@@ -90,6 +96,31 @@ struct Charge {
     /// The first of them, if the key has all its values.
     #[serde(skip_serializing_if = "Option::is_none")]
     partition_key: Option<String>,
+}
+
+/// As in the policy.
+#[derive(Debug, Serialize)]
+struct Penalty {
+    first_ms: u64,
+    factor: u64,
+    most_ms: u64,
+    forget_ms: u64,
+    extend: bool,
+}
+
+impl Penalty {
+    fn of(rule: &PenaltyRule) -> Self {
+        let [first_ms, most_ms, forget_ms] = [rule.first(), rule.most(), rule.forget()].map(millis_rounded_up);
+        Self { first_ms, factor: rule.factor(), most_ms, forget_ms, extend: rule.extends() }
+    }
+
+    fn text(&self) -> String {
+        let Self { first_ms, factor, most_ms, forget_ms, extend } = self;
+        let anew = if *extend { ", anew with each call" } else { "" };
+        format!(
+            ", locks for {first_ms} ms, then {factor} times as long each time up to {most_ms} ms{anew}, a level less in {forget_ms} ms"
+        )
+    }
 }
 
 pub(crate) async fn run(args: &ExplainArgs) -> Result<()> {
@@ -179,6 +210,8 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             zone: limit.algorithm().zone().map(Zone::name),
             delay: figures.core().token_bucket().and_then(|bucket| bucket.delay()),
             max_wait_ms: limit.max_wait().map(millis_rounded_up),
+            penalty: limit.penalty().as_ref().map(Penalty::of),
+            retry_jitter_ms: Some(millis_rounded_up(limit.retry_jitter())).filter(|ms| *ms > 0),
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
             on_store_failure: if is_open { "open" } else { "closed" },
             own_item: limit.has_own_item(),
@@ -276,12 +309,14 @@ fn text(explanation: &Explanation) -> String {
         let says = |holds: bool, what: &'static str| if holds { what } else { "" };
         let paced = charge.delay.map(|delay| format!(", paced with delay {delay}")).unwrap_or_default();
         let longest = charge.max_wait_ms.map(|ms| format!(", waits {ms} ms at most")).unwrap_or_default();
+        let locks = charge.penalty.as_ref().map(Penalty::text).unwrap_or_default();
+        let jitter = charge.retry_jitter_ms.map(|ms| format!(", up to {ms} ms more told")).unwrap_or_default();
         let mode = says(charge.mode == "shadow", ", only reports");
         let own_item = says(charge.own_item, ", an item of its own");
         let atomic = says(charge.atomic, ", atomic");
         let _ = write!(
             out,
-            "  {limit}: cost {cost} of {rate}, {counted}{paced}{longest}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
+            "  {limit}: cost {cost} of {rate}, {counted}{paced}{longest}{locks}{jitter}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
         );
         let _ = match (&charge.key, &charge.missing) {
             (Some(key), _) => writeln!(out, "on key {key}"),

@@ -261,7 +261,7 @@ impl World {
         let part = &mut call.parts[open[self.index(open.len())]];
         let (key, moment) = (part.key, self.moment(call.caller));
         part.step = match &part.step {
-            Step::Write(write) => {
+            Step::Write(write) | Step::Lock { write, .. } => {
                 let dated = dated(write, self.offset(call.caller));
                 if let Some(left) = self.apply(key, write) {
                     assert!(!part.take.is_charging() || !self.is_banned(&left), "charged under a ban");

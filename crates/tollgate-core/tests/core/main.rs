@@ -12,6 +12,7 @@ mod histories;
 mod holds;
 mod key;
 mod pacer;
+mod penalty;
 mod recall;
 mod refund;
 mod several_limits;

@@ -89,7 +89,7 @@ impl Store {
                     reads += 1;
                     take.read(self.item.as_ref(), moment)
                 }
-                Step::Write(write) => {
+                Step::Write(write) | Step::Lock { write, .. } => {
                     writes += 1;
                     let before = self.item.clone();
                     if let Some(next) = self.write(&write) {

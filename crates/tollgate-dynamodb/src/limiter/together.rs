@@ -113,6 +113,17 @@ impl<S: Store> Limiter<S> {
                         }
                     }
                 }
+                Step::Lock { write, denial } => match self.write(item.charges, &item.pk, write, patience).await {
+                    Ok(Met::Applied(left)) => {
+                        item.step = item.take.applied(&left, moment());
+                        item.seen = Some(Seen::now(left));
+                    }
+                    Ok(Met::Refused(found)) => {
+                        item.step = item.take.refused(found.as_deref(), moment());
+                        item.seen = found.map(Seen::now);
+                    }
+                    Err(error) => item.step = Step::Done(self.unlocked(denial.clone(), &error)),
+                },
                 Step::Write(_) | Step::Done(_) => return Ok(()),
             }
         }
@@ -191,7 +202,7 @@ impl Together<'_> {
     fn charge(&self) -> Option<&Write> {
         match &self.step {
             Step::Write(write) => Some(write),
-            Step::Read | Step::Done(_) => None,
+            Step::Read | Step::Lock { .. } | Step::Done(_) => None,
         }
     }
 

@@ -11,5 +11,6 @@ mod device;
 mod failures;
 mod languages;
 mod layer;
+mod penalties;
 mod properties;
 mod support;

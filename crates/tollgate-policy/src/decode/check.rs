@@ -101,10 +101,11 @@ const ITEM_BYTES: usize = (2 + 256) + (1 + NUMBER_20) + (10 + NUMBER_20);
 const NUMBER_20: usize = 12;
 const NUMBER_38: usize = 21;
 
-/// Upper estimate of the bytes of one limit: the attributes `.tat`, `.f`, `.b` and `.g` with their names.
+/// Upper estimate of the bytes of one limit: the attributes `.tat`, `.f`, `.b` and `.g` with their names, and `.p` if it locks.
 fn limit_bytes(limit: &Limit, revision: u64) -> usize {
     let plans = limit.all_figures().map(|(plan, _)| limit.terms(plan, revision).to_string().len());
     let terms = plans.max().unwrap_or(0);
     let names = 4 * limit.name.as_str().len() + ".tat.f.b.g".len();
-    names + NUMBER_38 + terms + NUMBER_20 + NUMBER_38
+    let lock = limit.penalty.map_or(0, |_| limit.name.as_str().len() + ".p".len() + NUMBER_38);
+    names + NUMBER_38 + terms + NUMBER_20 + NUMBER_38 + lock
 }

@@ -15,7 +15,7 @@ pub struct KeyList {
 
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] =
-    &[POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, ROUTE, CHARGE, EXEMPTION, HTTP, CORS];
+    &[POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, CHARGE, EXEMPTION, HTTP, CORS];
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
@@ -56,11 +56,16 @@ pub(super) const LIMIT: KeyList = KeyList {
         "atomic",
         "on_store_failure",
         "headers",
+        "penalty",
+        "retry_jitter",
     ],
     later: &[],
 };
 
 pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", "burst", "debt"], later: &[] };
+
+pub(super) const PENALTY: KeyList =
+    KeyList { table: "penalty", keys: &["first", "factor", "most", "forget", "extend"], later: &[] };
 
 pub(super) const ROUTE: KeyList = KeyList {
     table: "route",

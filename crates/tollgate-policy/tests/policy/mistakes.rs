@@ -226,6 +226,26 @@ fn the_figures_of_pacers() {
 }
 
 #[test]
+fn penalties() {
+    let with = |fields: &str| extra(&format!("penalty = {{ {fields} }}"));
+    one(&with("factor = 2"), "5:11", "penalty has no `first`");
+    one(&extra("penalty = \"1min\""), "5:11", "penalty must be a table, not a string");
+    one(&with("first = \"1min\", facter = 2"), "5:29", "unknown key `facter` in penalty");
+    one(&with("first = 60"), "5:21", "first must be a string, not an integer");
+    one(&with("first = \"999ms\""), "5:21", "first must be at least 1 s, not \"999ms\"");
+    one(&with("first = \"31day\""), "5:21", "first must be at most 2592000 s");
+    one(&with("first = \"2h\", most = \"1h\""), "5:34", "most is shorter than first");
+    one(&with("first = \"1min\", most = \"31day\""), "5:36", "most must be at most 2592000 s");
+    one(&with("first = \"1min\", factor = 0"), "5:38", "factor must be a whole number from 1 to 10, not 0");
+    one(&with("first = \"1min\", factor = 11"), "5:38", "factor must be a whole number from 1 to 10, not 11");
+    one(&with("first = \"1min\", forget = \"366day\""), "5:38", "forget must be at most 31536000 s");
+    one(&with("first = \"1min\", forget = \"1\""), "5:38", "has no unit");
+    one(&with("first = \"1min\", extend = 1"), "5:38", "extend must be true or false, not an integer");
+    one(&extra("retry_jitter = 10"), "5:16", "retry_jitter must be a string, not an integer");
+    one(&extra("retry_jitter = \"2h\""), "5:16", "retry_jitter must be at most 3600 s");
+}
+
+#[test]
 fn the_figures_of_windows() {
     for algorithm in ["fixed-window", "sliding-window", "quota"] {
         let with_burst = format!("algorithm = \"{algorithm}\"\nburst = 5");

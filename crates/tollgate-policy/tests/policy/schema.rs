@@ -78,6 +78,10 @@ fn valid_policies_pass_both() {
         limit("message = \"{{ {rate}\"\nupgrade_url = \"https://example.com/x\""),
         limit("on_store_failure = \"open\"\non_change = \"reset\"\nburst = 1_000"),
         limit("mode = \"shadow\"\nown_item = true\natomic = true"),
+        limit("penalty = { first = \"1min\" }"),
+        limit(
+            "penalty = { first = \"1min\", factor = 3, most = \"1h\", forget = \"0s\", extend = true }\nretry_jitter = \"10s\"",
+        ),
         limit("algorithm = \"pacer\""),
         limit("algorithm = \"pacer\"\nburst = 5\ndelay = 5\nmax_wait = \"1500ms\""),
         limit("algorithm = \"pacer\"\nplans.a = { rate = \"1/s\", burst = 0 }\n[plans]\nnames = [\"a\"]"),

@@ -2,6 +2,8 @@
 
 use crate::support::{TestRules, everywhere, limit, line, run};
 use std::io::{self, BufReader, Read};
+use std::time::Duration;
+use tollgate_core::PenaltyRule;
 use tollgate_replay::{Error, LimitReport, Options, Report, replay};
 
 fn counts(report: &Report, name: &str) -> (u64, u64, u64, u64) {
@@ -21,6 +23,23 @@ fn requests_are_decided_in_the_order_of_their_times() {
     // 10 and 11 pass, 12 does not, 70 finds the token of that minute, 90 finds none.
     assert_eq!(counts(&report, "per-ip"), (3, 2, 0, 0));
     assert_eq!(report.limits["per-ip"].top_denied[0].max_wait_ms, Some(58_000));
+}
+
+#[test]
+fn who_is_denied_is_locked_and_for_longer_the_next_time() {
+    let secs = Duration::from_secs;
+    let rule = PenaltyRule::new(secs(60), 2, secs(3600), secs(100)).unwrap();
+    let once = everywhere(limit("per-ip", "client_ip", 1, 10, 1).locking(rule));
+    let told = |times: &[u64]| {
+        let log: String = times.iter().map(|secs| line("192.0.2.1", "-", *secs, "/")).collect();
+        let report = run(log.as_bytes(), &once);
+        (counts(&report, "per-ip"), report.limits["per-ip"].top_denied[0].max_wait_ms)
+    };
+    assert_eq!(told(&[0, 1, 30, 60]), ((1, 3, 0, 0), Some(60_000)), "locked from 1 to 61");
+    assert_eq!(told(&[0, 1, 61, 62, 181]), ((2, 3, 0, 0), Some(120_000)), "and from 62 to 182");
+    assert_eq!(told(&[0, 1, 61, 62, 182]), ((3, 2, 0, 0), Some(120_000)));
+    assert_eq!(told(&[0, 1, 159, 160]), ((2, 2, 0, 0), Some(120_000)));
+    assert_eq!(told(&[0, 1, 160, 161]), ((2, 2, 0, 0), Some(60_000)), "after 100 s it is forgotten");
 }
 
 #[test]

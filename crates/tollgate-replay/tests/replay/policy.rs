@@ -115,3 +115,30 @@ fn a_log_knows_no_devices_and_everyone_in_it_is_one() {
     assert_eq!(report.limits["all"].top_denied[0].key, "everyone:all");
     assert_eq!(counts(&report, "known"), [0, 0, 3, 0]);
 }
+
+/// Only failures count, by the status that the log has, and a success clears a log.
+#[test]
+fn failures_count_by_the_status_in_the_log() {
+    let policy = |limit: &str| {
+        format!(
+            "version = 1\n[limits.login]\nkey = [\"client_ip\"]\nrate = \"3/15min\"\ncount = \"failures\"\n{limit}\n"
+        )
+    };
+    let log: Vec<String> = [401, 401, 200, 401, 401, 401, 200, 401]
+        .iter()
+        .zip(0..)
+        .map(|(status, secs)| line("192.0.2.1", "-", secs, "/").replacen("\" 200 ", &format!("\" {status} "), 1))
+        .collect();
+    let clearing = "algorithm = \"sliding-log\"\non_success = \"clear\"";
+    assert_eq!(counts(&run(&policy(clearing), &log), "login"), [6, 2, 0, 1], "three more after the success");
+    let keeping = "algorithm = \"sliding-log\"\non_success = \"keep\"";
+    assert_eq!(counts(&run(&policy(keeping), &log), "login"), [4, 4, 0, 1], "one more");
+    assert_eq!(counts(&run(&policy("algorithm = \"fixed-window\""), &log), "login"), [4, 4, 0, 1]);
+    assert_eq!(
+        counts(
+            &run(&policy(keeping).replace("\ncount = \"failures\"", "").replace("\non_success = \"keep\"", ""), &log),
+            "login"
+        ),
+        [3, 5, 0, 1]
+    );
+}

@@ -1,6 +1,6 @@
 //! Rules and log lines for tests.
 
-use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, Terms, TokenBucket};
+use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, PenaltyRule, Terms, TokenBucket};
 use tollgate_replay::{Matched, Options, Report, Resolved, Rules, replay};
 
 /// A limit counted by one dimension.
@@ -9,12 +9,20 @@ pub(crate) struct Limit {
     name: LimitName,
     dimension: &'static str,
     bucket: TokenBucket,
+    penalty: Option<PenaltyRule>,
+}
+
+impl Limit {
+    /// The same, with locks.
+    pub(crate) fn locking(self, rule: PenaltyRule) -> Self {
+        Self { penalty: Some(rule), ..self }
+    }
 }
 
 /// `n` per `secs` seconds, at most `burst` at once, for each value of `dimension`.
 pub(crate) fn limit(name: &str, dimension: &'static str, n: u64, secs: u64, burst: u64) -> Limit {
     let bucket = TokenBucket::new(n, secs * 1_000_000_000, burst).unwrap();
-    Limit { name: LimitName::new(name).unwrap(), dimension, bucket }
+    Limit { name: LimitName::new(name).unwrap(), dimension, bucket, penalty: None }
 }
 
 /// Limits, and routes that charge them by path: (path, [(place of the limit, cost)]).
@@ -44,12 +52,12 @@ impl Rules for TestRules {
     fn resolve(&self, route: usize, value: &dyn Fn(&str) -> Option<String>) -> Resolved {
         let mut resolved = Resolved::default();
         for (place, cost) in &self.routes[route].1 {
-            let Limit { name, dimension, bucket } = self.limits[*place].clone();
+            let Limit { name, dimension, bucket, penalty } = self.limits[*place].clone();
             resolved = match value(dimension) {
                 Some(value) => {
                     let key = Key::new([(dimension, value)]).unwrap();
                     let terms = Terms::new(1, bucket);
-                    let charge = Charge::new(name, terms, *cost);
+                    let charge = Charge { penalty, ..Charge::new(name, terms, *cost) };
                     resolved.charged(Charges::new(ItemKey::shared(key), vec![charge]).unwrap())
                 }
                 None => resolved.missing(name),
