@@ -65,7 +65,7 @@ fn strangers_lock_an_account_and_its_owner_gets_in_by_a_known_device() {
         let (status, head, body) = login(&dev, "203.0.113.7", cookie, "ADMIN@x.org", password);
         assert_eq!(status, 429, "{cookie:?}: {head}");
         assert!(
-            head.contains("retry-after: 180") && !head.contains("ratelimit") && !head.contains("set-cookie"),
+            head.contains("retry-after: 900") && !head.contains("ratelimit") && !head.contains("set-cookie"),
             "{head}"
         );
         let told = body.to_string();
@@ -121,6 +121,51 @@ fn one_address_has_thirty_tries_whatever_accounts_it_guesses_at() {
     let guess = |i: usize| login(&dev, "203.0.113.7", None, &format!("user{i}@x.org"), "battery staple").0;
     assert_eq!((0..40).filter(|i| guess(*i) == 401).count(), 30);
     assert_eq!(login(&dev, "203.0.113.8", None, "user40@x.org", "battery staple").0, 401);
+}
+
+#[test]
+fn the_right_password_clears_what_failed_before_it_but_not_for_the_address() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let wrong = |account: &str| login(&dev, "203.0.113.7", None, account, "battery staple").0;
+    for round in 0..7 {
+        assert_eq!([(); 4].map(|()| wrong("a@x.org")), [401; 4], "{round}");
+        assert_eq!(login(&dev, "203.0.113.7", None, "a@x.org", PASSWORD).0, 200, "{round}");
+    }
+    // 28 of the address's 30 tries have failed: an account of one's own does not clear those on others.
+    let eve = || login(&dev, "203.0.113.7", None, "eve@x.org", PASSWORD).0;
+    assert_eq!([wrong("b@x.org"), eve(), wrong("c@x.org"), eve(), wrong("d@x.org")], [401, 200, 401, 429, 429]);
+}
+
+/// Reserved before it is tried: what is under way counts.
+#[test]
+fn fifty_wrong_passwords_at_once_are_tried_five_times() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let before = tried(&dev);
+    let mut statuses: Vec<u16> = std::thread::scope(|scope| {
+        let guess = |i: usize| {
+            let dev = &dev;
+            scope.spawn(move || login(dev, &format!("198.51.100.{i}"), None, "a@x.org", "battery staple").0)
+        };
+        (0..50).map(guess).collect::<Vec<_>>().into_iter().map(|guess| guess.join().unwrap()).collect()
+    });
+    statuses.sort_unstable();
+    assert_eq!((&statuses[..5], &statuses[5..]), (&[401; 5][..], &[429; 45][..]));
+    assert_eq!(tried(&dev) - before, 5);
+}
+
+/// One password on many accounts, from many addresses: all strangers together have so many tries, and a known device its own.
+#[test]
+fn one_password_sprayed_over_many_accounts_from_many_addresses_stops_and_known_devices_get_in() {
+    let sample = std::fs::read_to_string(format!("{}/../infra/tollgate.toml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    std::fs::write(&policy, sample.replace("\"1000/15min\"", "\"20/15min\"")).unwrap();
+    let dev = Dev::start(&["--clock", "manual", "--policy", policy.to_str().unwrap()]);
+    let mine = known_device(&dev, "a@x.org");
+    let spray = |i: usize| login(&dev, &format!("198.51.100.{i}"), None, &format!("user{i}@x.org"), "battery staple").0;
+    assert_eq!((0..30).filter(|i| spray(*i) == 401).count(), 20);
+    assert_eq!(login(&dev, "203.0.113.7", None, "b@x.org", PASSWORD).0, 429, "strangers wait");
+    assert_eq!(login(&dev, "203.0.113.7", Some(&mine), "a@x.org", PASSWORD).0, 200);
 }
 
 #[test]
@@ -205,18 +250,18 @@ fn operators_name_a_device_and_everyone_and_so_does_json() {
     let key = explained["charges"][0]["key"].as_str().unwrap().to_owned();
     let left =
         |key: Value| dev.decide(&json!({ "limit": "login-everyone", "key": key, "cost": 0 })).1["remaining"].clone();
-    assert_eq!(left(json!({ "device": key.strip_prefix("device:").unwrap() })), 999);
+    assert_eq!(left(json!({ "device": key.strip_prefix("device:").unwrap() })), 1000, "a success does not count");
     assert_eq!(tool(&["ban", &key])["key"], *key);
     assert_eq!(login(&dev, "203.0.113.7", Some(&mine), "a@x.org", PASSWORD).0, 429);
     assert_eq!(login(&dev, "203.0.113.7", None, "a@x.org", PASSWORD).0, 200, "a stranger is not banned");
     tool(&["allow", &key]);
-    assert_eq!((left(json!({ "everyone": "me" })), left(json!({ "everyone": "all" }))), (999.into(), 999.into()));
+    assert_eq!((left(json!({ "everyone": "me" })), left(json!({ "everyone": "all" }))), (1000.into(), 1000.into()));
     for spelling in ["everyone:all", "everyone:whoever"] {
         assert_eq!(tool(&["inspect", spelling])["key"], "everyone:all");
     }
     // The table tells its time in whole seconds, so the tools know it to within one.
     dev.advance_ms(1000);
-    assert_eq!(tool(&["inspect", &key])["limits"]["login-account"]["remaining"], 4);
+    assert_eq!(tool(&["inspect", &key])["limits"]["login-account"]["remaining"], 5);
 }
 
 /// Keys that are made under another secret than the table's are nobody's, so it must be known whose table it is.
