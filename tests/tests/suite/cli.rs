@@ -43,7 +43,7 @@ fn the_sample_policy_is_clean_and_the_schema_is_one() {
 
 #[test]
 fn parts_that_come_later_are_refused_by_name() {
-    let policy = file("version = 1\n[limits.a]\nkey = ['user']\nrate = '5/15min'\nalgorithm = 'sliding-log'\n");
+    let policy = file("version = 1\n[limits.a]\nkey = ['user']\nrate = '5/15min'\non_store_failure = 'local'\n");
     let output = run(&["policy", "check", path(&policy)]);
     assert!(output.status.code() == Some(1) && stdout(&output).contains("not supported by this version"));
 }

@@ -37,7 +37,12 @@ impl<S: Store> Limiter<S> {
     /// Gives back what a call that does not take place was charged on `charges`, as far as that can be: the part of its slots
     /// in the future, and of a pacer's only what nobody waits behind. What the store does not answer is counted as lost.
     pub async fn cancel(&self, charges: &[Charges], taken: Taken) {
-        self.settle(charges, taken, |_| Some(Actual::Cost(0))).await;
+        let give_back = async |(charges, part): (&Charges, Option<Driven>)| {
+            if let Some(mut part) = part {
+                self.give_back(charges, &mut part).await;
+            }
+        };
+        join_all(charges.iter().zip(taken.0).map(give_back)).await;
     }
 
     /// Makes what a call was charged on `charges` what it has come to, limit by limit; `None` leaves a charge as it is.
