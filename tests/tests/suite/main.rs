@@ -21,6 +21,7 @@ mod regressions;
 mod reported_callers;
 mod revisions;
 mod rotation;
+mod settling;
 mod several_keys;
 mod stores;
 mod table;

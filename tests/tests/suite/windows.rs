@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tollgate::testing::ManualClock;
 use tollgate::{Clock, Outcome, SystemClock, Timestamp};
-use tollgate_core::{Charges, Figures, ItemKey, OnChange, Period, Span, Terms, TokenBucket, Window, Zone};
+use tollgate_core::{
+    Charges, Entry, Figures, ItemKey, Log, OnChange, Period, Span, State, Terms, TokenBucket, Window, Zone,
+};
 
 const MINUTE: u64 = 60 * SECOND;
 
@@ -39,6 +41,10 @@ rate = '100/min'
 [limits.bucket]
 key = ['user']
 rate = '100/min'
+[limits.log]
+key = ['user']
+algorithm = 'sliding-log'
+rate = '20/min'
 [limits.month]
 key = ['tenant']
 algorithm = 'quota'
@@ -72,12 +78,13 @@ fn at_the_boundary_of_two_minutes_through_the_server() {
     let dev = Dev::start(&["--clock", "manual", "--policy", policy.path().to_str().unwrap()]);
     let mut start = at_a_minute().now().as_millis();
     // A hundred calls in the last second of a minute, and a hundred in the first of the next.
-    for (limit, expected) in [("fixed", 200), ("sliding", 101), ("bucket", 103)] {
+    for (limit, calls, expected) in [("fixed", 100, 200), ("sliding", 100, 101), ("bucket", 100, 103), ("log", 20, 20)]
+    {
         start += 600_000;
         let asked = Asked { dev: &dev, start };
-        let before = asked.admitted(limit, "boundary", (100, 59_000, 10));
-        let after = asked.admitted(limit, "boundary", (100, 60_000, 10));
-        assert_eq!(before, 100, "{limit}");
+        let before = asked.admitted(limit, "boundary", (calls, 59_000, 1000 / calls));
+        let after = asked.admitted(limit, "boundary", (calls, 60_000, 1000 / calls));
+        assert_eq!(before as u64, calls, "{limit}");
         assert_eq!(before + after, expected, "{limit}");
     }
     for (calls, expected) in [([(100, 59_900, 0), (100, 60_100, 0)], 100), ([(100, 59_900, 0), (200, 90_000, 0)], 150)]
@@ -88,30 +95,37 @@ fn at_the_boundary_of_two_minutes_through_the_server() {
     }
 }
 
-/// One sign for five calls, 50 ms: all pass, some, none.
-fn picture(figures: Figures) -> String {
-    let mut state = None;
-    let mut passes = |i: u64| match figures.take(state, Timestamp::from_nanos(59 * SECOND + i * SECOND / 100), 1) {
-        tollgate_core::Verdict::Allowed { tat } => {
-            state = Some(tat);
-            true
-        }
-        _ => false,
+/// One sign for so many calls in 50 ms: all pass, some, none.
+fn picture(figures: Figures, calls: u64) -> String {
+    let mut state: Option<State> = None;
+    let mut passes = |i: u64| {
+        let now = Timestamp::from_nanos(59 * SECOND + i * SECOND / (20 * calls));
+        let tollgate_core::Verdict::Allowed { tat } = figures.take(state.as_ref(), now, 1) else { return false };
+        let entry = figures.log().map(|_| Entry::new(now, i, 1));
+        state = Some(figures.charged(state.as_ref(), now, tat, entry));
+        true
     };
-    let passed: Vec<bool> = (0..200).map(&mut passes).collect();
-    passed.chunks(5).map(|five| ['.', '+', '#'][five.iter().filter(|p| **p).count().div_ceil(4)]).collect()
+    let passed: Vec<bool> = (0..40 * calls).map(&mut passes).collect();
+    let signs =
+        passed.chunks(usize::try_from(calls).unwrap()).map(|calls| match calls.iter().filter(|p| **p).count() {
+            0 => '.',
+            some if some < calls.len() => '+',
+            _ => '#',
+        });
+    signs.collect()
 }
 
 #[test]
 fn the_picture_in_the_readme_is_what_is_decided() {
     let readme = std::fs::read_to_string(crate::harness::repository("README.md")).unwrap();
     let of = [
-        ("token-bucket", TokenBucket::new(100, MINUTE, 100).unwrap().into()),
-        ("sliding-window", every(100, MINUTE, true).into()),
-        ("fixed-window", every(100, MINUTE, false).into()),
+        ("token-bucket", TokenBucket::new(100, MINUTE, 100).unwrap().into(), 5),
+        ("sliding-window", every(100, MINUTE, true).into(), 5),
+        ("fixed-window", every(100, MINUTE, false).into(), 5),
+        ("sliding-log", Log::new(20, MINUTE).unwrap().into(), 1),
     ];
-    for (name, figures) in of {
-        let line = format!("{name:<16}{}", picture(figures));
+    for (name, figures, calls) in of {
+        let line = format!("{name:<16}{}", picture(figures, calls));
         assert!(readme.contains(&line), "{line}");
     }
 }

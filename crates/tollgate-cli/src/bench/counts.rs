@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tollgate::Limiter;
-use tollgate_core::{Charge, Charges, LimitName, PenaltyRule, Zone};
+use tollgate_core::{Actual, Charge, Charges, LimitName, PenaltyRule, Zone};
 use tollgate_dynamodb::connect::Connected;
 use tollgate_policy::Algorithm;
 
@@ -41,6 +41,8 @@ struct Setting {
     before: usize,
     /// Whether the process asks the store even where it knows of a denial.
     forgets: bool,
+    /// Whether each call is settled afterwards.
+    settles: bool,
 }
 
 pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Vec<Line>> {
@@ -78,10 +80,14 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
     let by_month = counting(Algorithm::Quota(Zone::UTC), "100000/month")?;
     // Each decision finds the window before the one that it is in.
     let next_window = Setting { pause: Duration::from_secs(1), ..after(1) };
-    let few = |mut decisions: Vec<Vec<Charges>>| {
-        decisions.truncate(3);
+    let logged = |mut decisions: Vec<Vec<Charges>>, most| {
+        decisions.truncate(most);
         decisions
     };
+    let few = |decisions| logged(decisions, 3);
+    let settling = |before| Setting { before, settles: true, ..Setting::default() };
+    let reserve = |charge: &Charge| Charge { settled_within: Some(Duration::from_secs(60)), ..charge.clone() };
+    let reserved = all(each(charges(&[("orders", 1000, 3600)])?, reserve)?);
 
     Ok(vec![
         sequence("new key", first, new_keys).await?,
@@ -96,6 +102,10 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
         sequence("quota of a month", after(1), by_month).await?,
         sequence("sliding window", after(1), counting(Algorithm::SlidingWindow, "1000/h")?).await?,
         sequence("sliding window, a new one", next_window, few(counting(Algorithm::SlidingWindow, "1000/s")?)).await?,
+        sequence("sliding log", after(1), logged(counting(Algorithm::SlidingLog, "32/h")?, 30)).await?,
+        sequence("sliding log, written anew", next_window, logged(counting(Algorithm::SlidingLog, "1/s")?, 3)).await?,
+        sequence("sliding log, success taken out", settling(1), counting(Algorithm::SlidingLog, "32/h")?).await?,
+        sequence("charge and settlement", settling(1), reserved).await?,
         sequence("3 limits on one key", after(1), three).await?,
         sequence("3 keys", after(1), all(three_keys(1_000_000)?)).await?,
         sequence("3 keys, known denial", after(4), all(three_keys(3)?)).await?,
@@ -107,11 +117,16 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
 
 /// The same charges on limits that lock.
 fn locking(all: Vec<Charges>, rule: PenaltyRule) -> Result<Vec<Charges>> {
-    let lock = |charges: Charges| {
-        let list = charges.charges().iter().map(|charge| Charge { penalty: Some(rule), ..charge.clone() });
-        Charges::new(charges.item().clone(), list.collect()).map_err(|error| CliError::Input(error.to_string()))
+    each(all, |charge| Charge { penalty: Some(rule), ..charge.clone() })
+}
+
+/// The same charges, each changed.
+fn each(all: Vec<Charges>, change: impl Fn(&Charge) -> Charge) -> Result<Vec<Charges>> {
+    let changed = |charges: Charges| {
+        let list = charges.charges().iter().map(&change).collect();
+        Charges::new(charges.item().clone(), list).map_err(|error| CliError::Input(error.to_string()))
     };
-    all.into_iter().map(lock).collect()
+    all.into_iter().map(changed).collect()
 }
 
 /// Decides one after the other in one process.
@@ -134,7 +149,11 @@ async fn sequence(
     let mut allowed = 0;
     for charges in &decisions {
         tokio::time::sleep(setting.pause).await;
-        allowed += u64::from(limiter.take(charges).await?.is_allowed());
+        let (decision, taken) = limiter.take_unsettled(charges).await?;
+        allowed += u64::from(decision.is_allowed());
+        if setting.settles {
+            limiter.settle(charges, taken, |_| Some(Actual::Cost(0))).await;
+        }
     }
     let end = counters.counts();
     let (round_trips, write_units) = (end.round_trips - start.round_trips, end.write_units - start.write_units);
