@@ -8,8 +8,8 @@ use proptest::test_runner::TestRunner;
 use tollgate::Store;
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate_core::{
-    Bucket, BusyPeriod, Clock, Figures, Hold, Item, LimitName, LimitWrite, Override, Penalty, PenaltyWrite, Span,
-    Terms, Ticks, Timestamp, Window, Write,
+    Bucket, BusyPeriod, Clock, Demand, Entry, Figures, Hold, Item, LimitName, LimitWrite, Log, Override, Penalty,
+    PenaltyWrite, Span, Terms, Ticks, Timestamp, Window, Write,
 };
 use tollgate_dynamodb::{Transacted, Written};
 
@@ -49,6 +49,17 @@ enum Op {
         truth: bool,
         by: u64,
     },
+    /// Takes an entry out that is there, or one that is not.
+    TakeOut {
+        limit: u8,
+        truth: bool,
+    },
+    /// Charges more to what is there, and takes an entry out if there is one.
+    More {
+        limit: u8,
+        at: u64,
+        cost: u64,
+    },
     /// A lock, or none, on the one that is there or on one that is not.
     Lock {
         limit: u8,
@@ -63,7 +74,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let (limit, at, terms) = (0..2_u8, 0..8_u64, 0..5_u8);
+    let (limit, at, terms) = (0..2_u8, 0..8_u64, 0..6_u8);
     prop_oneof![
         (limit.clone(), at.clone(), 1..4_u64, terms.clone()).prop_map(|(limit, at, cost, terms)| Op::Busy {
             limit,
@@ -85,6 +96,8 @@ fn op() -> impl Strategy<Value = Op> {
         }),
         (at, 1..4_u64, terms).prop_map(|(at, cost, terms)| Op::Both { at, cost, terms }),
         (0..2_u8, any::<bool>(), 1..3_u64).prop_map(|(limit, truth, by)| Op::GiveBack { limit, truth, by }),
+        (0..2_u8, any::<bool>()).prop_map(|(limit, truth)| Op::TakeOut { limit, truth }),
+        (0..2_u8, 0..8_u64, 1..3_u64).prop_map(|(limit, at, cost)| Op::More { limit, at, cost }),
         (0..2_u8, any::<bool>(), 0..4_u8).prop_map(|(limit, truth, next)| Op::Lock { limit, truth, next }),
         (any::<bool>(), 0..4_u8).prop_map(|(truth, next)| Op::Hold { truth, next }),
     ]
@@ -96,9 +109,10 @@ fn limit(n: u8) -> LimitName {
 
 fn terms(n: u8) -> Terms {
     let window = |sliding| Window::new(4, Span::Every(3_000_000_000), sliding).unwrap().into();
-    let (slow, fast) = (bucket(1, 1_000_000_000, 3), bucket(3, 7_000_000_000, 4));
-    let figures: [Figures; 5] = [slow.into(), fast.into(), slow.into(), window(false), window(true)];
-    Terms::new(u64::from(n.min(1)) + 1, figures[usize::from(n)]).on_plan(["", "", "pro", "", ""][usize::from(n)])
+    let (slow, fast) = (bucket(1, 1_000_000_000, 3), bucket(3, 7_000_000_000, 4).with_debt(2).unwrap());
+    let log = Log::new(4, 3_000_000_000).unwrap().into();
+    let figures: [Figures; 6] = [slow.into(), fast.into(), slow.into(), window(false), window(true), log];
+    Terms::new(u64::from(n.min(1)) + 1, figures[usize::from(n)]).on_plan(["", "", "pro", "", "", ""][usize::from(n)])
 }
 
 /// No hold, one that ends while the test's seconds go by, a ban, figures for a limit.
@@ -120,6 +134,15 @@ fn lock(n: u8) -> Option<Penalty> {
     (n > 0).then_some(Penalty { until, length_ms: 1000, level: n })
 }
 
+/// What a charge of a log is remembered by, and every third of other limits.
+fn entry(t: u8, cost: u64, secs: u64, id: u64) -> Option<Entry> {
+    let at = Timestamp::from_secs(NOW + secs);
+    match terms(t).figures.log() {
+        Some(_) => Some(Entry::new(at, id, cost)),
+        None => id.is_multiple_of(3).then(|| Entry::reservation(at, id)),
+    }
+}
+
 fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
     let at = |secs| Timestamp::from_secs(NOW + secs);
     let held = item.and_then(|i| i.hold.as_ref());
@@ -128,7 +151,8 @@ fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
     match *op {
         Op::Busy { limit: l, at: s, cost, terms: t } => {
             let seen = found(l).map(|bucket| bucket.tat);
-            let limits = LimitWrite::new_or_busy(limit(l), terms(t), seen, cost, at(s), id).into_iter().collect();
+            let limits = LimitWrite::new_or_busy(limit(l), terms(t), seen, cost, at(s), id);
+            let limits = limits.map(|write| write.entering(entry(t, cost, s, id))).into_iter().collect();
             // Every third caller knows nothing of a hold.
             // Every second one locks.
             let unlocked = id.is_multiple_of(2).then(|| PenaltyWrite::unlocked(limit(l), at(s)));
@@ -136,11 +160,14 @@ fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
                 .with_penalties(unlocked.into_iter().collect())
         }
         Op::Idle { limit: l, at: s, cost, terms: t } => {
-            let limits = vec![LimitWrite::new_or_idle(limit(l), terms(t), cost, at(s), id)];
+            let write = LimitWrite::new_or_idle(limit(l), terms(t), cost, at(s), id);
+            let limits = vec![write.entering(entry(t, cost, s, id))];
             Write::new(limits, at(s), 9 + u64::from(t), held)
         }
         Op::Exact { limit: l, truth, tat, terms: t } => {
-            let next = Bucket::starting(terms(t), terms(t).figures.full(at(tat)), BusyPeriod { since: at(0), id });
+            let mut next = Bucket::starting(terms(t), terms(t).figures.full(at(tat)), BusyPeriod { since: at(0), id });
+            let kept = found(l).map(|found| found.entries.clone()).unwrap_or_default();
+            next.entries = if id.is_multiple_of(2) { kept } else { entry(t, 1, tat, id).into_iter().collect() };
             let wrong = Some(guess()).filter(|_| tat.is_multiple_of(2));
             let seen = if truth { found(l).cloned() } else { wrong };
             Write::new(vec![LimitWrite::exact(limit(l), seen.as_ref(), next)], at(0), 12, held)
@@ -159,6 +186,17 @@ fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
                 &seen,
                 Ticks(i128::from(by) * seen.terms.figures.token_bucket().map_or(1, |bucket| bucket.inc(1).0)),
             )])
+        }
+        Op::TakeOut { limit: l, truth } => {
+            let one = found(l).and_then(|found| found.entries.iter().next().copied()).filter(|_| truth);
+            let none = Entry::new(at(9), 9, 1);
+            Write::giving_back(vec![LimitWrite::take_out(limit(l), one.unwrap_or(none))])
+        }
+        Op::More { limit: l, at: s, cost } => {
+            let seen = found(l).cloned().unwrap_or_else(guess);
+            let more = LimitWrite::more(limit(l), &seen, Demand::into_debt(cost), at(s));
+            let settled = more.map(|write| write.settling(seen.entries.iter().next().copied()));
+            Write::under(settled.into_iter().collect(), at(s), 14, held)
         }
         Op::Lock { limit: l, truth, next } => {
             let seen = item.and_then(|i| i.penalties.get(&limit(l))).copied();
@@ -242,8 +280,10 @@ async fn extremes_survive_the_way_through_the_table() {
         let now = client.clock.now();
         let write =
             LimitWrite::new_or_busy(limit(0), Terms::new(u64::MAX, bucket), None, bucket.burst(), now, u64::MAX);
-        let longest = Penalty { until: Timestamp::from_nanos(u64::MAX), length_ms: 10_u64.pow(16) - 1, level: 99 };
-        let lock = PenaltyWrite::exact(limit(0), None, Some(longest));
+        let longest = Entry::new(Timestamp::from_nanos(u64::MAX), u64::MAX, Entry::MOST_COST);
+        let write = write.map(|write| write.entering(Some(longest)));
+        let locked = Penalty { until: Timestamp::from_nanos(u64::MAX), length_ms: 10_u64.pow(16) - 1, level: 99 };
+        let lock = PenaltyWrite::exact(limit(0), None, Some(locked));
         let write = Write::new(vec![write.unwrap()], now, bucket.horizon_secs(), None).with_penalties(vec![lock]);
         let Written::Applied(item) = store.write(&key, &write).await.unwrap() else { panic!("new key") };
         assert_eq!(Some(item), write.apply(None));
