@@ -144,6 +144,16 @@ impl Figures {
         }
     }
 
+    /// How many tokens beyond what it has it lends to calls that turn out to cost more.
+    #[must_use]
+    pub const fn debt(&self) -> u64 {
+        match self {
+            Self::TokenBucket(bucket) => bucket.debt(),
+            Self::Window(window) => window.debt(),
+            Self::Log(_) => 0,
+        }
+    }
+
     /// Whether calls are told when to go.
     #[must_use]
     pub fn is_paced(&self) -> bool {

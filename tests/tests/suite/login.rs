@@ -286,3 +286,36 @@ fn the_development_secret_is_for_tables_that_the_server_has_created_itself() {
         assert!(refused.status.code() == Some(1) && says.contains("TOLLGATE_KEY_SECRETS"), "{command:?}: {says}");
     }
 }
+
+#[test]
+fn explain_tells_what_counts() {
+    let at_login = ["explain", "--method", "POST", "--path", "/api/auth/login", "--body", r#"{"username":"a@x.org"}"#];
+    let told = crate::harness::stdout(&run_at_root(&[&at_login[..], &["--source-ip", "203.0.113.7"]].concat()));
+    for says in [
+        "5/15min, sliding-log, failures only, and a success clears them",
+        "30/15min, sliding-log, failures only, closed",
+    ] {
+        assert!(told.contains(says), "{says}: {told}");
+    }
+    let policy = crate::holds::policy(
+        "version = 1\n[limits.a]\nkey = ['user']\nrate = '10/h'\ndebt = 5\nrefund_on = '5xx'\n[[routes]]\nmatch = 'GET /'\n\
+         charge = [{ limit = 'a', cost = 2, settle_within = '1min' }]\n",
+    );
+    let explained = run_at_root(&[
+        "explain",
+        "--method",
+        "GET",
+        "--path",
+        "/",
+        "--user",
+        "a",
+        "--policy",
+        policy.path().to_str().unwrap(),
+        "--json",
+    ]);
+    let charge = &json(&explained)["charges"][0];
+    assert_eq!(
+        (&charge["debt"], &charge["refund_on"], &charge["settle_within_ms"]),
+        (&5.into(), &"5xx".into(), &60_000.into())
+    );
+}

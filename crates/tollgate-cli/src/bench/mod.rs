@@ -40,7 +40,7 @@ pub struct Report {
 ///
 /// The table cannot be reached.
 pub async fn run(args: BenchArgs) -> Result<()> {
-    let report = measure(&args).await?;
+    let report = Box::pin(measure(&args)).await?;
     output::result(args.json, &report, || text(&report))
 }
 

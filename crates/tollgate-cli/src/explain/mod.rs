@@ -10,12 +10,13 @@ use request::{Handed, handed};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::time::Duration;
 use tollgate::http::{Explained, Facts, Matched};
 use tollgate::{Clock, SystemClock};
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Charges, PenaltyRule, Zone};
 use tollgate_dynamodb::partition_key;
-use tollgate_policy::{Error, Mode, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
+use tollgate_policy::{Error, Mode, OnSuccess, Policy, ResolvedCharge, ResolvedKey, StoreFailure};
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
@@ -77,6 +78,21 @@ struct Charge {
     /// Of a pacer, how long a call may have to wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_wait_ms: Option<u64>,
+    /// `failures`, if only those count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<&'static str>,
+    /// Where failures count, what a success does to those before it: `clear` or `keep`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_success: Option<&'static str>,
+    /// `5xx`, if what the server failed is given back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refund_on: Option<&'static str>,
+    /// How many tokens a call may owe that turns out to cost more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    debt: Option<u64>,
+    /// How long the cost is an estimate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settle_within_ms: Option<u64>,
     /// How long it locks a key that it has denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     penalty: Option<Penalty>,
@@ -185,6 +201,11 @@ fn explain(
     Ok(explanation)
 }
 
+/// How long the cost of a limit is an estimate, if it is one.
+fn estimated(charges: &Charges, of: &ResolvedCharge) -> Option<Duration> {
+    charges.charges().iter().find(|charge| charge.limit == of.limit)?.settled_within
+}
+
 fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Result<Vec<Charge>> {
     let together = together(&explained.resolution.charges);
     let told = |charge: &ResolvedCharge| {
@@ -210,6 +231,11 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             zone: limit.algorithm().zone().map(Zone::name),
             delay: figures.core().token_bucket().and_then(|bucket| bucket.delay()),
             max_wait_ms: limit.max_wait().map(millis_rounded_up),
+            count: limit.counts_failures().map(|_| "failures"),
+            on_success: limit.counts_failures().map(|then| if then == OnSuccess::Clear { "clear" } else { "keep" }),
+            refund_on: limit.refunds_failures().then_some("5xx"),
+            debt: Some(figures.core().debt()).filter(|debt| *debt > 0),
+            settle_within_ms: items.first().and_then(|charges| estimated(charges, charge)).map(millis_rounded_up),
             penalty: limit.penalty().as_ref().map(Penalty::of),
             retry_jitter_ms: Some(millis_rounded_up(limit.retry_jitter())).filter(|ms| *ms > 0),
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
@@ -309,6 +335,14 @@ fn text(explanation: &Explanation) -> String {
         let says = |holds: bool, what: &'static str| if holds { what } else { "" };
         let paced = charge.delay.map(|delay| format!(", paced with delay {delay}")).unwrap_or_default();
         let longest = charge.max_wait_ms.map(|ms| format!(", waits {ms} ms at most")).unwrap_or_default();
+        let failures = match charge.on_success {
+            Some("clear") => ", failures only, and a success clears them",
+            Some(_) => ", failures only",
+            None => "",
+        };
+        let refunds = charge.refund_on.map(|status| format!(", not what is answered {status}")).unwrap_or_default();
+        let estimate = charge.settle_within_ms.map(|ms| format!(", settled within {ms} ms")).unwrap_or_default();
+        let debt = charge.debt.map(|debt| format!(", {debt} of debt at most")).unwrap_or_default();
         let locks = charge.penalty.as_ref().map(Penalty::text).unwrap_or_default();
         let jitter = charge.retry_jitter_ms.map(|ms| format!(", up to {ms} ms more told")).unwrap_or_default();
         let mode = says(charge.mode == "shadow", ", only reports");
@@ -316,7 +350,7 @@ fn text(explanation: &Explanation) -> String {
         let atomic = says(charge.atomic, ", atomic");
         let _ = write!(
             out,
-            "  {limit}: cost {cost} of {rate}, {counted}{paced}{longest}{locks}{jitter}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
+            "  {limit}: cost {cost} of {rate}, {counted}{failures}{refunds}{estimate}{debt}{paced}{longest}{locks}{jitter}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
         );
         let _ = match (&charge.key, &charge.missing) {
             (Some(key), _) => writeln!(out, "on key {key}"),
