@@ -32,6 +32,7 @@ pub mod decision;
 pub mod entry;
 mod error;
 pub mod figures;
+mod group;
 pub mod hold;
 pub mod item;
 pub mod key;

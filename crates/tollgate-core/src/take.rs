@@ -85,10 +85,10 @@ pub struct Take {
 }
 
 /// A limit as the caller has to see it: under whose terms, with which debt.
-struct View<'a> {
+pub(crate) struct View<'a> {
     charges: &'a Charges,
-    charge: &'a Charge,
-    found: Option<&'a Bucket>,
+    pub(crate) charge: &'a Charge,
+    pub(crate) found: Option<&'a Bucket>,
     /// What an operator has set for this limit.
     held: Option<Held>,
     /// What the limit remembers of its own denials, if it has a rule for that.
@@ -238,6 +238,16 @@ impl Take {
         Step::Done(Decision::new(limits))
     }
 
+    /// The instant that the last step was made with.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Whether the clock that told it agrees with the store's.
+    pub(crate) fn agrees(&self) -> bool {
+        self.agrees
+    }
+
     /// Whether the write that is under way charges, if it is applied.
     #[must_use]
     pub fn is_charging(&self) -> bool {
@@ -381,7 +391,7 @@ impl Take {
     }
 }
 
-fn views<'a>(charges: &'a Charges, item: Option<&'a Item>, moment: Moment, agrees: bool) -> Vec<View<'a>> {
+pub(crate) fn views<'a>(charges: &'a Charges, item: Option<&'a Item>, moment: Moment, agrees: bool) -> Vec<View<'a>> {
     charges.charges().iter().map(|charge| View::new(charges, charge, item, moment, agrees)).collect()
 }
 
@@ -524,7 +534,7 @@ impl<'a> View<'a> {
     }
 
     /// What the charge was that left the limit as `after`.
-    fn charged(&self, after: &Bucket, now: Timestamp, id: u64) -> Charged {
+    pub(crate) fn charged(&self, after: &Bucket, now: Timestamp, id: u64) -> Charged {
         let entry = self.charge.entry(&after.terms.figures, now, id).filter(|entry| after.entries.contains(entry));
         Charged::new(self.charge.limit.clone(), self.charge.cost, after, now).entered(entry)
     }
@@ -544,6 +554,14 @@ impl<'a> View<'a> {
         Bucket::starting(self.terms.clone(), state, BusyPeriod { since: self.reckoned_at, id })
     }
 
+    /// How many calls of this cost fit one behind the other; a cost of 0 fits without end.
+    pub(crate) fn room(&self, now: Timestamp) -> u64 {
+        if self.is_banned() || self.is_locked(now) {
+            return 0;
+        }
+        self.terms.figures.remaining(self.state.as_ref(), now).checked_div(self.charge.cost).unwrap_or(u64::MAX)
+    }
+
     /// Seconds that this limit's state must be remembered for, debt beyond a whole bucket included.
     fn horizon(&self, now: Timestamp) -> u64 {
         self.terms.figures.horizon_of(self.state.as_ref().map(|state| state.tat), now)
@@ -556,7 +574,7 @@ impl<'a> View<'a> {
         conflict.into_iter().chain(pulled.then(|| Notice::PulledBack(limit.clone())))
     }
 
-    fn decide(&self, verdict: Option<Verdict>, now: Timestamp, source: Source) -> LimitDecision {
+    pub(crate) fn decide(&self, verdict: Option<Verdict>, now: Timestamp, source: Source) -> LimitDecision {
         let (outcome, retry_after) = match verdict {
             None | Some(Verdict::Allowed { .. }) => (Outcome::Allowed, None),
             Some(Verdict::Denied { retry_after }) => (Outcome::Denied, Some(retry_after)),

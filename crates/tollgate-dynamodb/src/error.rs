@@ -30,7 +30,7 @@ impl Fate {
 }
 
 /// The store gave no answer. "Limited" is never an error, so an error never means it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The table throttles; nothing was written.

@@ -5,6 +5,7 @@
 //! write whose fate is unknown ends its part of the decision and is not repeated; only "not applied" is retried, within the
 //! deadline; what was charged before another item refused is given back before the answer, as far as it can be.
 
+mod coalesce;
 mod settle;
 mod together;
 
@@ -29,6 +30,8 @@ pub struct Limiter<S> {
     store: S,
     memory: Memory,
     deadline: Duration,
+    coalesces: bool,
+    lines: Arc<coalesce::Lines>,
 }
 
 /// What became of a decision, item by item, and of the store.
@@ -77,7 +80,8 @@ impl<S: Store> Limiter<S> {
     /// A limiter on `store`.
     #[must_use]
     pub fn new(store: S) -> Self {
-        Self { store, memory: Memory::new(Self::REMEMBERED_KEYS, Self::DENIES_FOR), deadline: Self::DEADLINE }
+        let (memory, deadline) = (Memory::new(Self::REMEMBERED_KEYS, Self::DENIES_FOR), Self::DEADLINE);
+        Self { store, memory, deadline, coalesces: true, lines: Arc::default() }
     }
 
     /// Changes the deadline of a decision, all its requests and waits included; at most [`Self::LONGEST_DEADLINE`]. Giving
@@ -92,6 +96,14 @@ impl<S: Store> Limiter<S> {
     #[must_use]
     pub fn denying_from_memory_for(mut self, age: Duration) -> Self {
         self.memory.deny_for(age.min(Self::DENIES_FOR));
+        self
+    }
+
+    /// Changes whether calls that are alike and come while one of them is under way take one write together. They do, unless this
+    /// says otherwise: a call may wait for one round trip more, and its key is asked for once a round trip.
+    #[must_use]
+    pub fn coalescing(mut self, coalesces: bool) -> Self {
+        self.coalesces = coalesces;
         self
     }
 
@@ -202,33 +214,43 @@ impl<S: Store> Limiter<S> {
         Ok((decision, Taken(parts.into_iter().map(std::result::Result::ok).collect())))
     }
 
-    async fn drive(&self, charges: &Charges) -> Result<Driven> {
-        let pk = partition_key::of(charges.item());
-        let last_seen = self.memory.last(&pk).map(|seen| seen.item);
+    /// Decides on one item, by a write of its own.
+    async fn drive_one(&self, charges: &Charges, pk: &str, patience: &Patience) -> Result<Driven> {
+        Ok(self.take_one(charges, pk, patience).await?.1)
+    }
+
+    async fn take_one(&self, charges: &Charges, pk: &str, patience: &Patience) -> Result<(Take, Driven)> {
+        let last_seen = self.memory.last(pk).map(|seen| seen.item);
         let (mut take, step) =
             Take::start(charges.clone(), last_seen.as_deref(), self.store.moment(), fastrand::u64(..));
-        let answer = self.go_on(&mut take, step, &pk).await;
+        let answer = self.go_on(&mut take, step, pk, patience).await;
         self.report(&take);
         let (decision, item) = answer?;
-        Ok(Driven { decision, charged: take.charged().to_vec(), item })
+        let charged = take.charged().to_vec();
+        Ok((take, Driven { decision, charged, item }))
     }
 
     /// Takes step after step; returns the decision, and the item as a charge left it.
-    async fn go_on(&self, take: &mut Take, mut step: Step, pk: &str) -> Result<(Decision, Option<Arc<Item>>)> {
-        let patience = Patience::new(self.deadline);
+    async fn go_on(
+        &self,
+        take: &mut Take,
+        mut step: Step,
+        pk: &str,
+        patience: &Patience,
+    ) -> Result<(Decision, Option<Arc<Item>>)> {
         let mut backoff = Backoff::new(Self::FIRST_PAUSE);
         let (mut writes, mut left) = (0, None);
         loop {
             step = match step {
                 Step::Done(decision) => return Ok((decision, left)),
                 Step::Read => {
-                    let item = self.read(take.charges(), pk, &patience).await?;
+                    let item = self.read(take.charges(), pk, patience).await?;
                     take.read(item.as_deref(), self.store.moment())
                 }
                 Step::Write(_) if writes == Self::MOST_WRITES => return Err(patience.contended(Fate::NotApplied)),
                 Step::Write(write) => {
                     writes += 1;
-                    match self.write(take.charges(), pk, &write, &patience).await? {
+                    match self.write(take.charges(), pk, &write, patience).await? {
                         Met::Applied(item) => take.applied(left.insert(item), self.store.moment()),
                         Met::Refused(item) => {
                             // Two writes are what a wrong guess costs.
@@ -239,7 +261,7 @@ impl<S: Store> Limiter<S> {
                         }
                     }
                 }
-                Step::Lock { write, denial } => match self.write(take.charges(), pk, &write, &patience).await {
+                Step::Lock { write, denial } => match self.write(take.charges(), pk, &write, patience).await {
                     Ok(Met::Applied(item)) => take.applied(&item, self.store.moment()),
                     Ok(Met::Refused(item)) => take.refused(item.as_deref(), self.store.moment()),
                     Err(error) => Step::Done(self.unlocked(denial, &error)),

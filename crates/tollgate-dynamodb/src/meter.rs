@@ -21,6 +21,8 @@ pub enum Event<'a> {
     Decision(&'a Decision),
     /// Something happened on the way to a decision.
     Notice(&'a Notice),
+    /// So many calls shared the write of another.
+    Coalesced(u64),
     /// The table throttled a request, which will be sent again if there is time.
     Throttled,
     /// What a call had been charged was given back, since another of its keys refused it.
@@ -88,6 +90,7 @@ pub struct Counters {
     revision_conflicts: AtomicU64,
     pulled_back: AtomicU64,
     penalised: AtomicU64,
+    coalesced: AtomicU64,
     throttled: AtomicU64,
     store_failures: AtomicU64,
     contended: AtomicU64,
@@ -124,6 +127,7 @@ pub struct Counts {
     pub revision_conflicts: u64,
     pub pulled_back: u64,
     pub penalised: u64,
+    pub coalesced: u64,
     pub throttled: u64,
     pub store_failures: u64,
     pub contended: u64,
@@ -161,6 +165,7 @@ impl Counters {
             revision_conflicts: get(&self.revision_conflicts),
             pulled_back: get(&self.pulled_back),
             penalised: get(&self.penalised),
+            coalesced: get(&self.coalesced),
             throttled: get(&self.throttled),
             store_failures: get(&self.store_failures),
             contended: get(&self.contended),
@@ -206,6 +211,7 @@ impl Meter for Counters {
             Event::Notice(Notice::PulledBack(_)) => add(&self.pulled_back, 1),
             Event::Notice(Notice::Penalised(_)) => add(&self.penalised, 1),
             Event::Notice(_) => {}
+            Event::Coalesced(calls) => add(&self.coalesced, calls),
             Event::Throttled => add(&self.throttled, 1),
             Event::StoreFailure(crate::Error::Contended { .. }) => add(&self.contended, 1),
             Event::StoreFailure(_) => add(&self.store_failures, 1),

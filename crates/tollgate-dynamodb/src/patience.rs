@@ -8,6 +8,7 @@ use crate::meter::{Event, Meter};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// The time that a decision has, and what it has met so far. Shared by the parts that succeed or fail as one.
@@ -57,6 +58,12 @@ impl Patience {
                 answer => return answer,
             }
         }
+    }
+
+    /// Waits for another call to tell; `None` if it is gone.
+    pub(crate) async fn turn<T>(&self, told: oneshot::Receiver<T>) -> Result<Option<T>> {
+        let over = || self.over(Error::Ambiguous(format!("no answer within {:?}", self.within)));
+        Ok(timeout_at(self.until, told).await.map_err(|_| over())?.ok())
     }
 
     /// Others were in the way of a write.

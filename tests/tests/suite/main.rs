@@ -6,6 +6,7 @@
 
 mod bench;
 mod cli;
+mod coalesce;
 mod conformance;
 mod contention;
 mod deadline;

@@ -7,6 +7,7 @@
 mod carry;
 mod clock;
 mod extremes;
+mod group;
 mod guesses;
 mod histories;
 mod holds;

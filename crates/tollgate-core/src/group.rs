@@ -1,0 +1,77 @@
+//! Calls of one process that are alike and come at once: one charge for all of them, told to each as if it had come in its turn.
+//!
+//! A charge of `n` times the cost is `n` slots one behind the other, and each call has its own, to give back, too. Invariants: what is
+//! charged for a group is what its calls would have been charged one by one at the same instant; a call is only in a group where
+//! nothing but the cost makes a difference.
+
+use crate::charge::{Charge, Charges, Mode};
+use crate::decision::{Decision, Source};
+use crate::item::{Bucket, Item};
+use crate::settle::Charged;
+use crate::take::{Moment, Take, View, views};
+use crate::token_bucket::Ticks;
+
+impl Charges {
+    /// Whether calls with these charges can be charged together. Not where one of them is told when to go, or leaves an entry, or
+    /// where a denial locks: there each call is one by itself; nor where a limit only reports, which some of them would pass
+    /// without.
+    #[must_use]
+    pub fn can_be_grouped(&self) -> bool {
+        let is_plain = |charge: &Charge| {
+            let figures = &charge.terms.figures;
+            let is_one = figures.is_paced() || figures.log().is_some() || charge.settled_within.is_some();
+            !is_one && charge.penalty.is_none() && charge.mode == Mode::Enforce
+        };
+        self.charges().iter().all(is_plain) && self.charges().iter().any(|charge| charge.cost > 0)
+    }
+
+    /// The charges of `n` such calls together; `None` if their cost is out of range.
+    #[must_use]
+    pub fn times(&self, n: u64) -> Option<Self> {
+        let times = |charge: &Charge| Some(Charge { cost: charge.cost.checked_mul(n)?, ..charge.clone() });
+        let all = self.charges().iter().map(times).collect::<Option<Vec<_>>>()?;
+        let charges = Self::new(self.item().clone(), all).ok()?;
+        Some(
+            charges
+                .with_horizon(self.horizon())
+                .with_store_failure(self.on_store_failure())
+                .atomically(self.is_atomic()),
+        )
+    }
+}
+
+impl Take {
+    /// How many calls with these charges fit an item that was seen, one behind the other.
+    #[must_use]
+    pub fn room(charges: &Charges, item: Option<&Item>, moment: Moment) -> u64 {
+        let views = views(charges, item, moment, moment.clock_agrees);
+        views.iter().map(|view| view.room(moment.now)).min().unwrap_or(0)
+    }
+
+    /// What each of `n` calls is told that this has charged for together and left `item`, the first of them first: its decision, and
+    /// its own charge.
+    #[must_use]
+    pub fn shares(&self, each: &Charges, n: u64, item: &Item) -> Vec<(Decision, Vec<Charged>)> {
+        let told = |later: u64| {
+            let item = as_before(each, later, item);
+            let views = views(each, Some(&item), Moment { now: self.now(), clock_agrees: false }, self.agrees());
+            let charged = views.iter().filter(|view| view.charge.cost > 0);
+            let charged = charged.filter_map(|view| Some(view.charged(view.found?, self.now(), 0))).collect();
+            let decide = |view: &View<'_>| view.decide(None, self.now(), Source::Table);
+            (Decision::new(views.iter().map(decide).collect()), charged)
+        };
+        (0..n).rev().map(told).collect()
+    }
+}
+
+/// The item as it was before the last so many calls of a group.
+fn as_before(each: &Charges, later: u64, item: &Item) -> Item {
+    let mut item = item.clone();
+    for charge in each.charges() {
+        if let Some(bucket) = item.buckets.get_mut(&charge.limit) {
+            let inc = Ticks(bucket.terms.figures.inc(charge.cost).0.saturating_mul(i128::from(later)));
+            *bucket = Bucket { tat: bucket.tat - inc, gross: bucket.gross - inc, ..bucket.clone() };
+        }
+    }
+    item
+}

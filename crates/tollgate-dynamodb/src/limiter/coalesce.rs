@@ -1,0 +1,242 @@
+//! Calls that are alike and come while one of them is under way: they wait for it, and then take one write together.
+//!
+//! Whoever finds nobody under way goes first. Those who come meanwhile line up; when the first has its answer, the next in line goes
+//! for all of them, and so on, so that a key is asked for once a round trip by a process, however many call. Nothing runs in the
+//! background: whoever goes for others is one of them.
+//!
+//! Invariants: nobody is admitted whom a write has not been applied for, and a denial is concluded from an item that the store
+//! returned; a caller that stops waiting, or is dropped while it goes for others, keeps nobody from going on; what may have been
+//! charged for somebody is not charged for him again.
+
+use super::{Driven, Limiter};
+use crate::error::{Error, Result};
+use crate::meter::Event;
+use crate::partition_key;
+use crate::patience::Patience;
+use crate::store::Store;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use tollgate_core::{Charges, Decision, Item, Take};
+
+/// The calls that are under way, by partition key. Only keys that are being asked for are here.
+#[derive(Debug, Default)]
+pub(super) struct Lines(Mutex<HashMap<String, Line>>);
+
+/// Those who wait for their turn at a key, all with the same charges.
+#[derive(Debug)]
+struct Line {
+    charges: Charges,
+    waiting: VecDeque<oneshot::Sender<Turn>>,
+}
+
+/// What somebody in line is told.
+#[derive(Debug)]
+enum Turn {
+    /// To go, for those behind, too.
+    Go(Front),
+    /// What has become of the call.
+    Answer(Result<Driven>),
+    /// That whoever went for it is gone, and had not begun.
+    Again,
+}
+
+/// Where a call stands.
+enum Place {
+    First(Front),
+    Waiting(oneshot::Receiver<Turn>),
+    /// Others are under way with other charges.
+    Apart,
+}
+
+/// The right to go for everybody in line. Dropped, read or unread, it goes to the next.
+#[derive(Debug)]
+struct Front {
+    lines: Arc<Lines>,
+    pk: String,
+}
+
+impl Lines {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Line>> {
+        // A panic elsewhere leaves a line as good as it was.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(self: &Arc<Self>, pk: &str, charges: &Charges) -> Place {
+        let mut lines = self.lock();
+        match lines.get_mut(pk) {
+            None => {
+                lines.insert(pk.to_owned(), Line { charges: charges.clone(), waiting: VecDeque::new() });
+                Place::First(Front { lines: Arc::clone(self), pk: pk.to_owned() })
+            }
+            Some(line) if line.charges == *charges => {
+                let (told, turn) = oneshot::channel();
+                line.waiting.push_back(told);
+                Place::Waiting(turn)
+            }
+            Some(_) => Place::Apart,
+        }
+    }
+}
+
+impl Front {
+    /// Those in line who still wait.
+    fn others(&self) -> Vec<oneshot::Sender<Turn>> {
+        let mut lines = self.lines.lock();
+        let waiting = lines.get_mut(&self.pk).map(|line| std::mem::take(&mut line.waiting)).unwrap_or_default();
+        waiting.into_iter().filter(|told| !told.is_closed()).collect()
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        let next = {
+            let mut lines = self.lines.lock();
+            let next = lines.get_mut(&self.pk).and_then(|line| {
+                while line.waiting.front().is_some_and(oneshot::Sender::is_closed) {
+                    line.waiting.pop_front();
+                }
+                line.waiting.pop_front()
+            });
+            if next.is_none() {
+                lines.remove(&self.pk);
+            }
+            next
+        };
+        if let Some(next) = next {
+            // Not taken by whoever has just left, it is dropped, and goes on to the one behind.
+            drop(next.send(Turn::Go(Self { lines: Arc::clone(&self.lines), pk: std::mem::take(&mut self.pk) })));
+        }
+    }
+}
+
+/// Those whom somebody goes for.
+struct Others {
+    waiting: VecDeque<oneshot::Sender<Turn>>,
+    /// Whether a write for them may be under way.
+    sent: bool,
+}
+
+impl Others {
+    fn answer(told: oneshot::Sender<Turn>, answer: Result<Driven>) {
+        // Whoever waits no longer has given up.
+        drop(told.send(Turn::Answer(answer)));
+    }
+
+    fn leave(&mut self) {
+        self.waiting.retain(|told| !told.is_closed());
+    }
+
+    fn answer_all(&mut self, answer: impl Fn() -> Result<Driven>) {
+        self.waiting.drain(..).for_each(|told| Self::answer(told, answer()));
+    }
+}
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        let gone = || Error::Ambiguous("the call that it was sent with was dropped".to_owned());
+        for told in self.waiting.drain(..) {
+            drop(told.send(if self.sent { Turn::Answer(Err(gone())) } else { Turn::Again }));
+        }
+    }
+}
+
+impl<S: Store> Limiter<S> {
+    /// Decides on one item, together with calls that are alike and under way.
+    pub(super) async fn drive(&self, charges: &Charges) -> Result<Driven> {
+        let (pk, patience) = (&*partition_key::of(charges.item()), Patience::new(self.deadline));
+        if !(self.coalesces && charges.can_be_grouped()) {
+            return self.drive_one(charges, pk, &patience).await;
+        }
+        loop {
+            let front = match self.lines.place(pk, charges) {
+                Place::Apart => return self.drive_one(charges, pk, &patience).await,
+                Place::First(front) => front,
+                Place::Waiting(turn) => match patience.turn(turn).await? {
+                    Some(Turn::Go(front)) => front,
+                    Some(Turn::Answer(answer)) => return answer,
+                    Some(Turn::Again) | None => continue,
+                },
+            };
+            let others = Others { waiting: front.others().into(), sent: false };
+            return match others.waiting.is_empty() {
+                true => self.drive_one(charges, pk, &patience).await,
+                false => Box::pin(self.drive_for(charges, pk, others, &patience)).await,
+            };
+        }
+    }
+
+    /// Decides for a call and those in line behind it, in as few writes as there are.
+    async fn drive_for(&self, charges: &Charges, pk: &str, mut others: Others, patience: &Patience) -> Result<Driven> {
+        let mut own: Option<Driven> = None;
+        // At most so many, since more were found not to fit.
+        let mut most = u64::MAX;
+        loop {
+            others.leave();
+            let is_in = own.is_none();
+            let n = others.waiting.len() as u64 + u64::from(is_in);
+            if n == 0 {
+                break;
+            }
+            let seen = self.memory.last(pk).map(|seen| seen.item);
+            let together = Take::room(charges, seen.as_deref(), self.store.moment()).min(most).clamp(1, n);
+            let Some(wanted) = charges.times(together) else {
+                most = 1;
+                continue;
+            };
+            others.sent = true;
+            let driven = self.take_one(&wanted, pk, patience).await;
+            others.sent = false;
+            let (take, driven) = match driven {
+                Ok(driven) => driven,
+                Err(error) => {
+                    others.answer_all(|| Err(error.clone()));
+                    return own.ok_or(error);
+                }
+            };
+            let Some(item) = driven.item.clone().filter(|_| driven.decision.is_allowed()) else {
+                match self.denial(charges, pk, &driven.decision, together) {
+                    Some(denial) => {
+                        let denied = || Driven { decision: denial.clone(), charged: Vec::new(), item: None };
+                        others.answer_all(|| Ok(denied()));
+                        return Ok(own.unwrap_or_else(denied));
+                    }
+                    // Some of them fit.
+                    None => most = together.div_ceil(2).min(together - 1),
+                }
+                continue;
+            };
+            self.store.meter().record(Event::Coalesced(together - 1));
+            for (decision, charged) in take.shares(charges, together, &item) {
+                let driven = Driven { decision, charged, item: Some(Arc::clone(&item)) };
+                match own {
+                    None => own = Some(driven),
+                    Some(_) => {
+                        if let Some(told) = others.waiting.pop_front() {
+                            Others::answer(told, Ok(driven));
+                        }
+                    }
+                }
+            }
+            most = u64::MAX;
+            if let Some(denial) = self.tell_denial(charges, &item) {
+                others.answer_all(|| Ok(Driven { decision: denial.clone(), charged: Vec::new(), item: None }));
+            }
+        }
+        own.ok_or_else(|| Error::Ambiguous("a call that went for others has no answer".to_owned()))
+    }
+
+    /// What each of the calls is told of which `together` were denied; `None` if fewer would fit.
+    fn denial(&self, charges: &Charges, pk: &str, decision: &Decision, together: u64) -> Option<Decision> {
+        if together == 1 {
+            return Some(decision.clone());
+        }
+        self.tell_denial(charges, &self.memory.last(pk)?.item)
+    }
+
+    /// What one call is told by an item that the store has just returned, if that is a denial.
+    fn tell_denial(&self, charges: &Charges, item: &Item) -> Option<Decision> {
+        let decision = Decision::new(Take::tell(charges, item, self.store.moment()));
+        (!decision.is_allowed()).then_some(decision)
+    }
+}
