@@ -111,6 +111,12 @@ impl Charge {
         Demand { max_wait: self.max_wait, ..self.cost.into() }
     }
 
+    /// Seconds that the charge must be remembered for: by its figures, and until it is settled, which may arrive late.
+    fn horizon_secs(&self) -> u64 {
+        let settled = self.settled_within.map_or(0, |within| within.as_secs() + 1 + TokenBucket::LATEST_ARRIVAL_SECS);
+        self.terms.figures.horizon_secs().max(settled)
+    }
+
     /// What the charge is remembered by, made at `now` under `figures`: a log enters it, and a reservation says until when it is
     /// one. `id` is random.
     #[must_use]
@@ -129,6 +135,7 @@ pub struct Charges {
     horizon: u64,
     on_store_failure: StoreFailure,
     atomic: bool,
+    first: bool,
     charges: Vec<Charge>,
 }
 
@@ -162,8 +169,8 @@ impl Charges {
                 return Err(Error::DuplicateCharge(charge.limit.to_string()));
             }
         }
-        let horizon = charges.iter().map(|c| c.terms.figures.horizon_secs()).max().unwrap_or(0);
-        Ok(Self { item, horizon, on_store_failure: StoreFailure::default(), atomic: false, charges })
+        let horizon = charges.iter().map(Charge::horizon_secs).max().unwrap_or(0);
+        Ok(Self { item, horizon, on_store_failure: StoreFailure::default(), atomic: false, first: false, charges })
     }
 
     /// Raises the horizon to that of other limits whose state shares the item, in seconds: a limit that is not charged
@@ -185,6 +192,13 @@ impl Charges {
     #[must_use]
     pub fn atomically(mut self, atomic: bool) -> Self {
         self.atomic = atomic;
+        self
+    }
+
+    /// Wants this item asked before the others of the decision, which are charged only if it allows.
+    #[must_use]
+    pub fn asked_first(mut self, first: bool) -> Self {
+        self.first = first;
         self
     }
 
@@ -231,6 +245,12 @@ impl Charges {
     #[must_use]
     pub fn only_report(&self) -> bool {
         self.charges.iter().all(|c| c.mode == Mode::Shadow)
+    }
+
+    /// Whether this item is asked before the others.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.first
     }
 
     /// Whether the whole decision is wanted in one transaction.

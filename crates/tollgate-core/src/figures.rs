@@ -154,6 +154,12 @@ impl Figures {
         }
     }
 
+    /// Whether a charge has a slot in time, which others are lined up behind.
+    #[must_use]
+    pub const fn has_slots(&self) -> bool {
+        matches!(self, Self::TokenBucket(_))
+    }
+
     /// Whether calls are told when to go.
     #[must_use]
     pub fn is_paced(&self) -> bool {

@@ -35,7 +35,8 @@ impl Charges {
             charges
                 .with_horizon(self.horizon())
                 .with_store_failure(self.on_store_failure())
-                .atomically(self.is_atomic()),
+                .atomically(self.is_atomic())
+                .asked_first(self.is_first()),
         )
     }
 }

@@ -222,6 +222,17 @@ impl Settlement {
         self.charges.iter().all(|(charged, _)| charged.entry.is_some())
     }
 
+    /// The limits that have no entry of the call any more: it was settled before, or nobody waited for it any longer. What it cost
+    /// more is not charged.
+    #[must_use]
+    pub fn late(&self, item: Option<&Item>) -> Vec<LimitName> {
+        let is_late = |(charged, _): &&(Charged, Actual)| {
+            let found = item.and_then(|item| item.buckets.get(&charged.limit));
+            charged.entry.is_some_and(|entry| found.is_none_or(|found| !found.entries.contains(&entry)))
+        };
+        self.charges.iter().filter(is_late).map(|(charged, _)| charged.limit.clone()).collect()
+    }
+
     /// The limits of `item` that the call cost more than their room and debt, and by how many tokens: those are not charged.
     #[must_use]
     pub fn beyond(&self, item: &Item, now: Timestamp) -> Vec<(LimitName, u64)> {

@@ -253,7 +253,7 @@ impl Window {
         };
         match self.most.checked_sub(counts.count.saturating_add(cost)) {
             Some(room) => decayed(counts.start, counts.previous, room),
-            None => decayed(end, counts.count, self.most - cost),
+            None => decayed(end, counts.count, self.most.saturating_sub(cost)),
         }
     }
 

@@ -8,7 +8,7 @@
 //! | [new or busy](LimitWrite::new_or_busy) | absent, or `tat BETWEEN now AND ceil` and `f` is mine | `tat = if_not_exists(tat, now) + inc` |
 //! | [new or idle](LimitWrite::new_or_idle) | absent, or `tat < now` and `f` is mine | `tat = now + inc`, a new busy period |
 //! | [exact](LimitWrite::exact) | absent, or `tat`, `f`, `b`, `g` all as seen | anything |
-//! | [give back](LimitWrite::give_back) | `b` and `g` as seen | `tat = tat - by` |
+//! | [give back](LimitWrite::give_back) | `b` as seen, and `g` where there are slots | `tat = tat - by` |
 //! | [more](LimitWrite::more) | `tat BETWEEN now AND ceil + debt` and `f` as seen | `tat = tat + inc` |
 //! | [take out](LimitWrite::take_out) | `e` has the entry | `tat = tat - cost`, `e` without the entry |
 //!
@@ -111,6 +111,20 @@ pub enum Entering {
 }
 
 impl Entering {
+    /// What makes one of the other; of those that others may add and take out meanwhile, as little as possible is touched.
+    fn between(seen: &Entries, next: &Entries) -> Self {
+        let one = |more: &Entries, less: &Entries| {
+            let mut extra = more.iter().filter(|entry| !less.contains(entry));
+            extra.next().copied().filter(|_| more.len() == less.len() + 1 && extra.next().is_none())
+        };
+        match (seen == next, one(next, seen), one(seen, next)) {
+            (true, ..) => Self::Keep,
+            (_, Some(added), _) => Self::Add(added),
+            (_, _, Some(removed)) => Self::Remove(removed),
+            _ => Self::Set(next.clone()),
+        }
+    }
+
     fn entered(&self, entries: Entries) -> Entries {
         match self {
             Self::Keep => entries,
@@ -202,18 +216,20 @@ impl LimitWrite {
             ]
         };
         let expect = seen.map_or(Expect::Absent, |seen| Expect::Present(checks(seen)));
-        let entering = match seen.map_or(&entry::NONE, |seen| &seen.entries) {
-            same if *same == next.entries => Entering::Keep,
-            _ => Entering::Set(next.entries.clone()),
-        };
+        let entering = Entering::between(seen.map_or(&entry::NONE, |seen| &seen.entries), &next.entries);
         Self { limit, expect, assign: Assign::Replace(next), entering }
     }
 
     /// Gives `by` ticks back of a bucket, if nothing was charged to it since it was `seen` and it is in the same busy
-    /// period. Other refunds do not matter: this is a commutative subtraction.
+    /// period. Other refunds do not matter: this is a commutative subtraction. Of a window, which has no slots that could come to
+    /// start before their use, charges do not matter either.
     #[must_use]
     pub fn give_back(limit: LimitName, seen: &Bucket, by: Ticks) -> Self {
-        let expect = Expect::Present(vec![Check::BusyPeriodIs(seen.busy_period), Check::GrossIs(seen.gross)]);
+        let mut checks = vec![Check::BusyPeriodIs(seen.busy_period)];
+        if seen.terms.figures.has_slots() {
+            checks.push(Check::GrossIs(seen.gross));
+        }
+        let expect = Expect::Present(checks);
         Self { limit, expect, assign: Assign::GiveBack { by }, entering: Entering::Keep }
     }
 

@@ -50,6 +50,15 @@ struct Driven {
     item: Option<Arc<Item>>,
 }
 
+impl Driven {
+    /// An item that was not asked, since another refuses the call.
+    fn unasked(charges: &Charges) -> Self {
+        let mut decision = Decision::default();
+        decision.unasked.extend(Unasked::of(charges, Source::Cache));
+        Self { decision, charged: Vec::new(), item: None }
+    }
+}
+
 /// What an allowed decision was charged, item by item in its order, while it can still be settled: see [`Limiter::settle`] and
 /// [`Limiter::cancel`].
 #[derive(Debug, Default)]
@@ -140,7 +149,7 @@ impl<S: Store> Limiter<S> {
             Some(denial) => Ok((denial, Taken::default())),
             None => {
                 let is_atomic = charges.len() > 1 && charges.iter().any(Charges::is_atomic);
-                let answers = if is_atomic { self.together(charges).await } else { self.apart(charges).await };
+                let answers = if is_atomic { self.together(charges).await } else { self.in_turn(charges).await };
                 self.conclude(charges, answers).await
             }
         };
@@ -166,6 +175,30 @@ impl<S: Store> Limiter<S> {
             }
         }
         is_denied.then_some(decision)
+    }
+
+    /// The items that are to be asked first, and, unless they refuse the call, the others. Of many calls at once each item has room
+    /// for its own choice of them, and only those go on that all have chosen; of an item that is asked first, all that it has room for do.
+    async fn in_turn(&self, charges: &[Charges]) -> Answers {
+        let (first, rest): (Vec<_>, Vec<_>) = charges.iter().partition(|charges| charges.is_first());
+        let mut asked = self.apart(first.iter().copied()).await;
+        if rest.is_empty() {
+            return asked;
+        }
+        let refuses = |part: &std::result::Result<Driven, StoreFailure>| match part {
+            Ok(driven) => !driven.decision.is_allowed(),
+            Err(rule) => *rule == StoreFailure::Closed,
+        };
+        let others = if asked.parts.iter().any(refuses) {
+            let unasked = |charges: &&Charges| Ok(Driven::unasked(charges));
+            Answers { parts: rest.iter().map(unasked).collect(), failures: Vec::new() }
+        } else {
+            self.apart(rest.iter().copied()).await
+        };
+        let (mut first, mut rest) = (asked.parts.into_iter(), others.parts.into_iter());
+        asked.parts = charges.iter().filter_map(|c| if c.is_first() { first.next() } else { rest.next() }).collect();
+        asked.failures.extend(others.failures);
+        asked
     }
 
     /// Each item by itself, in parallel.

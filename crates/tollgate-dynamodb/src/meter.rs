@@ -33,6 +33,8 @@ pub enum Event<'a> {
     Settled,
     /// A charge could not be settled: it is what was estimated, or what it has come to.
     SettlementLost,
+    /// A call was settled when its limit did not know of it any more.
+    SettledLate,
     /// A call cost more than the limit's room and debt.
     BeyondDebt {
         /// Which limit.
@@ -85,6 +87,7 @@ pub struct Counters {
     refunds_lost: AtomicU64,
     settled: AtomicU64,
     settlements_lost: AtomicU64,
+    settled_late: AtomicU64,
     tokens_beyond_debt: AtomicU64,
     mispredicted: AtomicU64,
     revision_conflicts: AtomicU64,
@@ -122,6 +125,7 @@ pub struct Counts {
     pub refunds_lost: u64,
     pub settled: u64,
     pub settlements_lost: u64,
+    pub settled_late: u64,
     pub tokens_beyond_debt: u64,
     pub mispredicted: u64,
     pub revision_conflicts: u64,
@@ -160,6 +164,7 @@ impl Counters {
             refunds_lost: get(&self.refunds_lost),
             settled: get(&self.settled),
             settlements_lost: get(&self.settlements_lost),
+            settled_late: get(&self.settled_late),
             tokens_beyond_debt: get(&self.tokens_beyond_debt),
             mispredicted: get(&self.mispredicted),
             revision_conflicts: get(&self.revision_conflicts),
@@ -205,6 +210,7 @@ impl Meter for Counters {
             Event::RefundLost => add(&self.refunds_lost, 1),
             Event::Settled => add(&self.settled, 1),
             Event::SettlementLost => add(&self.settlements_lost, 1),
+            Event::SettledLate => add(&self.settled_late, 1),
             Event::BeyondDebt { tokens, .. } => add(&self.tokens_beyond_debt, tokens),
             Event::Notice(Notice::Mispredicted) => add(&self.mispredicted, 1),
             Event::Notice(Notice::RevisionConflict(_)) => add(&self.revision_conflicts, 1),

@@ -38,6 +38,18 @@ pub struct Decided {
     pub plan: Option<String>,
 }
 
+impl Decided {
+    /// The same with these limits as they are now.
+    pub(crate) fn updated(&mut self, now: Vec<LimitDecision>) {
+        for limit in now {
+            let same = |known: &&mut LimitDecision| known.limit == limit.limit && known.key == limit.key;
+            if let Some(known) = self.decision.limits.iter_mut().find(same) {
+                *known = limit;
+            }
+        }
+    }
+}
+
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -61,9 +73,14 @@ impl Additions {
     /// The fields of an allowed decision.
     #[must_use]
     pub fn of(decided: &Decided, exchange: &Exchange<'_>) -> Self {
-        let fields = rate_limit_fields(decided, exchange);
+        let fields = rate_limit_fields(decided, exchange.policy);
         let grant = exchange.grant().filter(|_| !fields.is_empty());
         Self { fields, grant }
+    }
+
+    /// The same once the request has been settled: what is left is told as it is then.
+    pub(crate) fn settled(self, decided: &Decided, policy: &Policy) -> Self {
+        Self { fields: rate_limit_fields(decided, policy), ..self }
     }
 
     /// Adds them to a response's.
@@ -106,7 +123,7 @@ impl Answer {
             upgrade_url: winner.as_ref().and_then(|quota| quota.limit.upgrade_url()),
         };
         let mut answer = Self::new(&problem, exchange, &told);
-        for (name, value) in rate_limit_fields(decided, exchange) {
+        for (name, value) in rate_limit_fields(decided, exchange.policy) {
             answer.headers.append(name, value);
         }
         answer
@@ -172,10 +189,10 @@ impl Exchange<'_> {
     }
 }
 
-fn rate_limit_fields(decided: &Decided, exchange: &Exchange<'_>) -> Vec<(HeaderName, HeaderValue)> {
-    let quotas = Quota::visible(&decided.decision, exchange.policy, decided.plan.as_deref());
+fn rate_limit_fields(decided: &Decided, policy: &Policy) -> Vec<(HeaderName, HeaderValue)> {
+    let quotas = Quota::visible(&decided.decision, policy, decided.plan.as_deref());
     let mut all = fields::fields(&quotas);
-    all.extend(legacy::fields(exchange.policy.http().legacy_headers(), &quotas));
+    all.extend(legacy::fields(policy.http().legacy_headers(), &quotas));
     all
 }
 

@@ -61,7 +61,7 @@ impl<S: Store> Gate<S> {
         match self.decide(&Asked::new(&policy, &matched, parts, &facts, body, now)).await {
             Ok((decided, charges, taken)) if decided.decision.is_allowed() => {
                 let additions = Additions::of(&decided, &exchange);
-                let unsettled = Unsettled::new(&policy, charges, taken);
+                let unsettled = Unsettled::new(&policy, &decided, charges, taken);
                 Verdict::Admitted(Box::new(Admitted { decision: decided.decision, additions, unsettled }))
             }
             Ok((Decided { decision, plan }, ..)) => {

@@ -142,7 +142,7 @@ mod wait;
 
 pub use answer::{Additions, Answer, Decided, Exchange};
 pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, body_field, read_ahead};
-pub use costs::{Costs, NotCharged};
+pub use costs::{Costs, NotSettled};
 pub use facts::Facts;
 pub use identify::{Explained, Matched, explain, matched};
 pub use layer::{Tollgate, TollgateLayer};

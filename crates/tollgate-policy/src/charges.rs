@@ -306,8 +306,9 @@ impl<'a> Grouped<'a> {
             let horizon = policy.limits_in(&item).map(Limit::horizon_secs).max().unwrap_or(0);
             let rule = charged.iter().filter_map(|(limit, _)| limit.on_store_failure).max();
             let atomic = charged.iter().any(|(limit, _)| limit.atomic);
+            let first = charged.iter().any(|(limit, _)| limit.first);
             let charges = Charges::new(item, charged.into_iter().map(|(_, charge)| charge).collect())?;
-            let charges = charges.with_horizon(horizon).atomically(atomic);
+            let charges = charges.with_horizon(horizon).atomically(atomic).asked_first(first);
             Ok(charges.with_store_failure(rule.unwrap_or(StoreFailure::default())))
         };
         self.0.into_iter().map(build).collect()

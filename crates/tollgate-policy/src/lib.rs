@@ -121,9 +121,9 @@
 //! | `own_item` | `true`: the limit has an item, and a write, of its own; `false`: limits with the same key share one | `false` |
 //! | `mode` | `"enforce"`, or `"shadow"`: the limit decides, is charged and reports, but never denies | `"enforce"` |
 //! | `atomic` | `true`: a decision that charges this limit and others on other keys is one transaction, at double write units; for long quotas, which a charge that could not be given back would dent for long, and not for keys that many call at once, since a transaction keeps the others waiting | `false` |
+//! | `first` | `true`: where a decision is on several keys, this one's is asked before the others, which are charged only if it allows. One round trip more; a denial costs one write, and of many calls at once as many go on as it has room for (apart, each key chooses its own, and only those go on that all have chosen). Not in a transaction | `false` |
 //! | `on_store_failure` | `"open"`: the call passes, `"closed"`: it is refused with 503; the route's goes first, then the strictest of the failed key's limits | `"open"` |
 //! | `headers` | `"visible"`, or `"hidden"`: neither headers nor body of an answer name the limit or its figures | `"visible"` |
-//!
 //! | `penalty` | how long the limit locks a key that it has denied, see below | none |
 //! | `retry_jitter` | a denied caller is told to wait for up to so much longer than it has to, at random, like `"10s"`; up to `"1h"` | `"0s"` |
 //!

@@ -116,6 +116,7 @@ pub struct Limit {
     pub(crate) mode: Mode,
     pub(crate) own_item: bool,
     pub(crate) atomic: bool,
+    pub(crate) first: bool,
     pub(crate) penalty: Option<PenaltyRule>,
     pub(crate) retry_jitter: Duration,
 }
@@ -249,6 +250,12 @@ impl Limit {
     #[must_use]
     pub fn retry_jitter(&self) -> Duration {
         self.retry_jitter
+    }
+
+    /// Whether its item is asked before the others of a decision, which are charged only if it allows.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.first
     }
 
     /// Whether the limit has an item for itself (`own_item = true`).

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate::http::body_field;
 use tollgate::tollgate_policy::Source;
-use tollgate::{Policy, Timestamp};
+use tollgate::{Decision, Policy, Timestamp};
 
 /// The dimension that is signed in to, and the one by which a device is known.
 const ACCOUNT: &str = "account";
@@ -51,7 +51,10 @@ impl Login {
         let mut response = respond(StatusCode::OK, &json!({ "authenticated": true }))?;
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if matches!(policy.identity().source(DEVICE), Some(Source::Device(_))) {
+        // Whoever has come by a known device keeps its token: each has its own tries, and a new one for each login would give as many
+        // as one likes.
+        let is_known = request.extensions().get::<Decision>().is_some_and(by_device);
+        if !is_known && matches!(policy.identity().source(DEVICE), Some(Source::Device(_))) {
             match policy.device_cookie(DEVICE, &account, now) {
                 Ok(cookie) => drop(headers.append(header::SET_COOKIE, cookie.set_cookie().parse()?)),
                 // Whoever has the right password is in; the device stays a stranger.
@@ -60,4 +63,9 @@ impl Login {
         }
         Ok(response)
     }
+}
+
+/// Whether the call was counted by a known device.
+fn by_device(decision: &Decision) -> bool {
+    decision.limits.iter().any(|limit| limit.key.dimensions().any(|(name, _)| name == DEVICE))
 }

@@ -136,21 +136,60 @@ fn the_right_password_clears_what_failed_before_it_but_not_for_the_address() {
     assert_eq!([wrong("b@x.org"), eve(), wrong("c@x.org"), eve(), wrong("d@x.org")], [401, 200, 401, 429, 429]);
 }
 
-/// Reserved before it is tried: what is under way counts.
+/// What comes of logins at once; `from` gives the address of each.
+fn at_once(
+    dev: &Dev,
+    n: usize,
+    from: impl Fn(usize) -> String + Sync,
+    account: impl Fn(usize) -> String + Sync,
+    password: &str,
+) -> Vec<u16> {
+    let mut statuses: Vec<u16> = std::thread::scope(|scope| {
+        let (from, account) = (&from, &account);
+        let calls: Vec<_> =
+            (0..n).map(|i| scope.spawn(move || login(dev, &from(i), None, &account(i), password).0)).collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    statuses.sort_unstable();
+    statuses
+}
+
+/// Reserved before it is tried: what is under way counts. From one address the limits of account and of both have room for five
+/// each, and must not choose different ones.
 #[test]
 fn fifty_wrong_passwords_at_once_are_tried_five_times() {
     let dev = Dev::start(&["--clock", "manual"]);
-    let before = tried(&dev);
-    let mut statuses: Vec<u16> = std::thread::scope(|scope| {
-        let guess = |i: usize| {
-            let dev = &dev;
-            scope.spawn(move || login(dev, &format!("198.51.100.{i}"), None, "a@x.org", "battery staple").0)
-        };
-        (0..50).map(guess).collect::<Vec<_>>().into_iter().map(|guess| guess.join().unwrap()).collect()
-    });
-    statuses.sort_unstable();
-    assert_eq!((&statuses[..5], &statuses[5..]), (&[401; 5][..], &[429; 45][..]));
-    assert_eq!(tried(&dev) - before, 5);
+    for round in 0..6 {
+        let before = tried(&dev);
+        let from = |i| format!("198.51.{round}.{}", if round % 2 == 0 { 1 } else { i });
+        let statuses = at_once(&dev, 50, from, |_| format!("user{round}@x.org"), "battery staple");
+        assert_eq!((&statuses[..5], &statuses[5..]), (&[401; 5][..], &[429; 45][..]), "{round}");
+        assert_eq!(tried(&dev) - before, 5);
+    }
+}
+
+/// What succeeds takes nothing of what all strangers have together, however many come at once.
+#[test]
+fn right_passwords_at_once_leave_everybody_elses_tries_alone() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let address = |i| format!("198.51.100.{i}");
+    let statuses = at_once(&dev, 60, address, |i| format!("user{i}@x.org"), PASSWORD);
+    assert_eq!(statuses, [200; 60]);
+    assert_eq!(dev.stats()["settlements_lost"], 0);
+    let left = dev.decide(&json!({ "limit": "login-everyone", "key": { "everyone": "all" }, "cost": 0 })).1;
+    assert_eq!(left["remaining"], 1000);
+}
+
+/// Whoever has had the password once cannot guess the next one from as many devices as he has made known.
+#[test]
+fn known_devices_of_an_account_have_so_many_tries_together_and_none_is_given_a_second_token() {
+    let dev = Dev::start(&["--clock", "manual"]);
+    let devices: Vec<_> = (0..12).map(|_| known_device(&dev, "a@x.org")).collect();
+    let again = login(&dev, "203.0.113.7", Some(&devices[0]), "a@x.org", PASSWORD);
+    assert!(again.0 == 200 && !again.1.contains("set-cookie"), "{}", again.1);
+    let wrong = |cookie: &String| login(&dev, "203.0.113.7", Some(cookie), "a@x.org", "battery staple").0;
+    let tried: usize = devices.iter().map(|cookie| (0..6).filter(|_| wrong(cookie) == 401).count()).sum();
+    assert_eq!(tried, 50);
 }
 
 /// One password on many accounts, from many addresses: all strangers together have so many tries, and a known device its own.
@@ -225,9 +264,11 @@ fn operators_name_a_device_and_everyone_and_so_does_json() {
             known[0].starts_with("device:") && known[1].ends_with(&format!(",{}", known[0])),
             "{gateway}: {known:?}"
         );
-        assert_eq!(&known[2..], [known[0].clone(), known[0].clone()]);
+        assert!(known[3].starts_with("account:"), "all known devices of an account: {known:?}");
+        assert_eq!([&known[2], &known[4]], [&known[0], &known[0]]);
         let stranger = explain("Cookie: tollgate-device=dev.x");
-        assert_eq!(&keys(&stranger)[2..], ["client_ip:203.0.113.7", "everyone:all"]);
+        let strangers = keys(&stranger);
+        assert_eq!([&strangers[2], &strangers[4]], ["client_ip:203.0.113.7", "everyone:all"]);
         let device = &stranger["dimensions"][0];
         assert_eq!(
             (&device["name"], &device["value"], &device["from"]),
@@ -293,7 +334,7 @@ fn explain_tells_what_counts() {
     let told = crate::harness::stdout(&run_at_root(&[&at_login[..], &["--source-ip", "203.0.113.7"]].concat()));
     for says in [
         "5/15min, sliding-log, failures only, and a success clears them",
-        "30/15min, sliding-log, failures only, closed",
+        "30/15min, sliding-window, failures only, closed",
     ] {
         assert!(told.contains(says), "{says}: {told}");
     }

@@ -175,7 +175,7 @@ async fn reservations_that_nobody_settles_make_room_when_their_time_is_over() {
     assert_eq!(reserved(&item).await, 32);
     // One beyond is settled, too, if its answer arrives.
     let settled = spend(&client.limiter, reserving(&item, many, 5), 0).await;
-    assert_eq!((settled, left(&client.limiter, &item, many).await), (Settled::default(), 960));
+    assert_eq!((settled.lost, settled.late.len(), left(&client.limiter, &item, many).await), (0, 0, 960));
     client.advance_ms(60_000);
     let (decision, round_trips, _) = client.measured(&reserving(&item, many, 1)).await;
     assert_eq!((decision.is_allowed(), round_trips, reserved(&item).await), (true, 1, 1));
@@ -197,6 +197,43 @@ async fn a_settlement_after_the_window_moved_on_credits_nothing() {
         let decision = stranger.take(&on(&item, figures, 1)).await;
         assert_eq!(decision.outcome(), Outcome::Denied, "{figures}: {decision:?}");
     }
+}
+
+/// A window has no slots, so giving back conflicts with nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_calls_that_succeed_at_once_give_a_window_back_in_one_write_each() {
+    let (item, clock) = (key(), ManualClock::new(SystemClock.now()));
+    let window = Window::new(1000, Span::Every(3600 * SECOND), true).unwrap();
+    let mut callers = Vec::new();
+    for _ in 0..40 {
+        let (client, charges) = (Client::at(clock.clone()).await, [on(&item, window, 1)]);
+        callers.push(tokio::spawn(async move {
+            let before = client.counts();
+            let (decision, taken) = client.limiter.take_unsettled(&charges).await.unwrap();
+            assert!(decision.is_allowed());
+            let settled = client.limiter.settle(&charges, taken, |_| Some(Actual::Cost(0))).await;
+            (settled.lost, client.counts().round_trips - before.round_trips)
+        }));
+    }
+    for caller in callers {
+        assert_eq!(caller.await.unwrap(), (0, 2), "a charge, and giving it back");
+    }
+    assert_eq!(left(&Client::at(clock).await.limiter, &item, window).await, 1000);
+}
+
+/// Whoever settles after his time is told so, and nothing is charged to nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settlement_that_finds_its_entry_gone_is_told_as_late() {
+    let client = Client::new().await;
+    let (item, fast) = (key(), bucket(10, SECOND, 10).with_debt(1000).unwrap());
+    let charges = [reserving(&item, fast, 1)];
+    let (_, taken) = client.limiter.take_unsettled(&charges).await.unwrap();
+    let stored = client.limiter.store().read(&item, &[]).await.unwrap().unwrap();
+    assert!(stored.expires_at.unwrap() >= client.clock.now().as_secs() + 60 + 360, "it is remembered until then");
+    tollgate_dynamodb::admin::reset(client.limiter.store(), &item, None).await.unwrap();
+    let settled =
+        Client::at(client.clock.clone()).await.limiter.settle(&charges, taken, |_| Some(Actual::Cost(500))).await;
+    assert_eq!((settled.late, settled.lost), (vec![LimitName::new("limit").unwrap()], 0));
 }
 
 /// A dear call goes into debt and no further, and the item is remembered until that is paid.

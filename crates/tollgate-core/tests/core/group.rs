@@ -24,8 +24,11 @@ fn figures(which: u8) -> Figures {
     }
 }
 
+/// What each call of a group is told is left, and what of it could be given back at once.
+type Told = Vec<(u64, Vec<u64>)>;
+
 /// Charges `n` calls together on `item`; the item afterwards, and what each is told and may give back.
-fn together(each: &Charges, n: u64, item: Option<&Item>, now: Timestamp) -> Option<(Item, Vec<(u64, Vec<u64>)>)> {
+fn together(each: &Charges, n: u64, item: Option<&Item>, now: Timestamp) -> Option<(Item, Told)> {
     let group = each.times(n).unwrap();
     let (mut take, mut step) = Take::start(group, item, moment(now), 7);
     let mut item = item.cloned();

@@ -13,24 +13,30 @@ use crate::store::Store;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use tollgate_core::settle::Step;
-use tollgate_core::{Actual, Charged, Charges, Decision, Item, LimitName, Settlement, Take};
+use tollgate_core::{Actual, Charged, Charges, Decision, Item, LimitDecision, LimitName, Settlement, Take, Timestamp};
 
 /// What became of what a call was charged.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settled {
+    /// The limits of the items that were settled, as they are then.
+    pub limits: Vec<LimitDecision>,
     /// Limits that the call cost more than their room and debt, and by how many tokens. Those are not charged.
     pub beyond: Vec<(LimitName, u64)>,
+    /// Limits that did not know of the call any more, since it was settled after its time (`settled_within`) or an operator has reset
+    /// the key. It counts as what it was charged, and what it cost more is not charged.
+    pub late: Vec<LimitName>,
     /// Items of which the store gave no answer. What they were charged may be settled or not; it is not charged twice.
     pub lost: usize,
 }
 
 /// An item after its settlement.
 struct Left {
-    item: Arc<Item>,
     /// Whether there was anything to settle.
     wrote: bool,
+    limits: Vec<LimitDecision>,
     beyond: Vec<(LimitName, u64)>,
+    late: Vec<LimitName>,
 }
 
 impl<S: Store> Limiter<S> {
@@ -49,7 +55,8 @@ impl<S: Store> Limiter<S> {
     ///
     /// Less is given back as far as it lies in the future ([`tollgate_core::settle`]), more is charged up to the limit's debt. A
     /// charge that was made to be settled ([`settled_within`](tollgate_core::Charge::settled_within)) is settled once, however often
-    /// the request is repeated; any other is, or is lost. One write for each item. Nothing is left for later: where a process
+    /// the request is repeated; any other is, or is lost. One write for each item, more where others
+    /// contend for it, within the deadline, and once more as long where an answer is lost. Nothing is left for later: where a process
     /// is frozen after its answer, settle before it.
     pub async fn settle(
         &self,
@@ -63,6 +70,8 @@ impl<S: Store> Limiter<S> {
             let told = |charged: Charged| actual(charged.limit()).map(|actual| (charged, actual));
             let wanted: Vec<_> = part.charged.into_iter().filter_map(told).collect();
             (!wanted.is_empty()).then_some(())?;
+            // What this process has seen of the item since fits better.
+            let left = self.memory.last(&partition_key::of(charges.item())).map_or(left, |seen| seen.item);
             Some(self.settle_item(charges, wanted, left).await)
         };
         let mut settled = Settled::default();
@@ -72,7 +81,9 @@ impl<S: Store> Limiter<S> {
                     if left.wrote {
                         self.store.meter().record(Event::Settled);
                     }
+                    settled.limits.extend(left.limits);
                     settled.beyond.extend(left.beyond);
+                    settled.late.extend(left.late);
                 }
                 Err(error) => {
                     self.store.meter().record(Event::SettlementLost);
@@ -80,6 +91,9 @@ impl<S: Store> Limiter<S> {
                     settled.lost += 1;
                 }
             }
+        }
+        if !settled.late.is_empty() {
+            self.store.meter().record(Event::SettledLate);
         }
         for (limit, tokens) in &settled.beyond {
             self.store.meter().record(Event::BeyondDebt { limit: limit.as_str(), tokens: *tokens });
@@ -96,7 +110,7 @@ impl<S: Store> Limiter<S> {
                 if left.wrote {
                     self.store.meter().record(Event::Refunded);
                 }
-                part.decision = Decision::new(Take::tell(charges, &left.item, self.store.moment()));
+                part.decision = Decision::new(left.limits);
             }
             Err(error) => {
                 self.store.meter().record(Event::RefundLost);
@@ -108,10 +122,13 @@ impl<S: Store> Limiter<S> {
     async fn settle_item(&self, charges: &Charges, wanted: Vec<(Charged, Actual)>, left: Arc<Item>) -> Result<Left> {
         let now = self.store.moment().now;
         let (settlement, step) = Settlement::start(wanted, &left, now, fastrand::u64(..));
-        match self.go_through(charges, &settlement, step.clone(), left.clone()).await {
-            // The write may have been applied, or not: if it was, this one is refused.
+        let begun = (step, left, now);
+        match self.go_through(charges, &settlement, begun.clone()).await {
+            // The write may have been applied, or not: if it was, this one is refused, and finds nothing left to do.
             Err(error) if error.fate() == Fate::Unknown && settlement.is_idempotent() => {
-                self.go_through(charges, &settlement, step, left).await
+                let beyond = settlement.beyond(&begun.1, now);
+                let left = self.go_through(charges, &settlement, begun).await?;
+                Ok(if left.wrote { left } else { Left { wrote: true, late: Vec::new(), beyond, ..left } })
             }
             answer => answer,
         }
@@ -122,21 +139,23 @@ impl<S: Store> Limiter<S> {
         &self,
         charges: &Charges,
         settlement: &Settlement,
-        mut step: Step,
-        mut item: Arc<Item>,
+        (mut step, mut item, mut now): (Step, Arc<Item>, Timestamp),
     ) -> Result<Left> {
-        let mut now = self.store.moment().now;
         let pk = partition_key::of(charges.item());
         let patience = Patience::new(self.deadline);
         let mut backoff = Backoff::new(Self::FIRST_PAUSE);
         for _ in 0..Self::MOST_WRITES {
-            let beyond = settlement.beyond(&item, now);
+            let (beyond, late) = (settlement.beyond(&item, now), settlement.late(Some(&item)));
+            let left = |item: Arc<Item>, wrote| {
+                let limits = Take::tell(charges, &item, self.store.moment());
+                Left { wrote, limits, beyond, late }
+            };
             let write = match step {
-                Step::Done => return Ok(Left { item, wrote: false, beyond }),
+                Step::Done => return Ok(left(item, false)),
                 Step::Write(write) => write,
             };
             match self.write(charges, &pk, &write, &patience).await? {
-                Met::Applied(item) => return Ok(Left { item, wrote: true, beyond }),
+                Met::Applied(item) => return Ok(left(item, true)),
                 Met::Refused(found) => {
                     patience.make_way(&mut backoff).await?;
                     now = self.store.moment().now;

@@ -12,7 +12,7 @@ use crate::patience::{Backoff, Patience};
 use crate::store::{Store, Transacted, Written};
 use futures_util::future::{join, join_all};
 use std::sync::Arc;
-use tollgate_core::{Charges, Decision, Item, Source, Step, StoreFailure, Take, Unasked, Write};
+use tollgate_core::{Charges, Decision, Item, Step, StoreFailure, Take, Write};
 
 /// An item of a transaction.
 struct Together<'c> {
@@ -187,11 +187,7 @@ impl<S: Store> Limiter<S> {
             (Step::Done(decision), _) => decision,
             // Another item denied before this one was charged.
             (_, Some(seen)) if is_denied => Decision::new(Take::tell(item.charges, &seen.item, self.store.moment())),
-            _ => {
-                let mut decision = Decision::default();
-                decision.unasked.extend(Unasked::of(item.charges, Source::Cache));
-                decision
-            }
+            _ => return Driven::unasked(item.charges),
         };
         Driven { decision, charged: item.take.charged().to_vec(), item: item.charged }
     }

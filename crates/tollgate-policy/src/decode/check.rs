@@ -101,11 +101,17 @@ const ITEM_BYTES: usize = (2 + 256) + (1 + NUMBER_20) + (10 + NUMBER_20);
 const NUMBER_20: usize = 12;
 const NUMBER_38: usize = 21;
 
-/// Upper estimate of the bytes of one limit: the attributes `.tat`, `.f`, `.b` and `.g` with their names, and `.p` if it locks.
+/// Upper estimate of the bytes of one limit: the attributes `.tat`, `.f`, `.b` and `.g` with their names, `.p` if it locks, and
+/// `.e` if it is a log.
 fn limit_bytes(limit: &Limit, revision: u64) -> usize {
     let plans = limit.all_figures().map(|(plan, _)| limit.terms(plan, revision).to_string().len());
     let terms = plans.max().unwrap_or(0);
     let names = 4 * limit.name.as_str().len() + ".tat.f.b.g".len();
     let lock = limit.penalty.map_or(0, |_| limit.name.as_str().len() + ".p".len() + NUMBER_38);
-    names + NUMBER_38 + terms + NUMBER_20 + NUMBER_38 + lock
+    let most = limit.all_figures().filter_map(|(_, figures)| figures.core().log()).map(|log| log.most()).max();
+    let entries = most.and_then(|most| usize::try_from(most).ok()).map_or(0, |most| {
+        // A set of numbers has 3 bytes of its own, and 1 for each element.
+        limit.name.as_str().len() + ".e".len() + 3 + most * (NUMBER_38 + 1)
+    });
+    names + NUMBER_38 + terms + NUMBER_20 + NUMBER_38 + lock + entries
 }

@@ -54,6 +54,7 @@ pub(super) const LIMIT: KeyList = KeyList {
         "own_item",
         "mode",
         "atomic",
+        "first",
         "on_store_failure",
         "headers",
         "penalty",

@@ -91,6 +91,7 @@ fn limit(
     let counting = algorithm.map(|algorithm| settling::counting(report, &fields, algorithm));
     let own_item = fields.get("own_item").map(|node| fields::boolean(report, node, "own_item", "false"));
     let atomic = fields.get("atomic").map(|node| fields::boolean(report, node, "atomic", "false"));
+    let first = fields.get("first").map(|node| fields::boolean(report, node, "first", "true"));
     let mode = match fields.get("mode") {
         Some(node) => fields::word(report, node, "mode", &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)]),
         None => Some(Mode::default()),
@@ -130,6 +131,7 @@ fn limit(
         mode: mode?,
         own_item: transpose(own_item)?.unwrap_or(false),
         atomic: transpose(atomic)?.unwrap_or(false),
+        first: transpose(first)?.unwrap_or(false),
         penalty: transpose(penalty)?,
         retry_jitter: transpose(retry_jitter)?.unwrap_or_default(),
     })

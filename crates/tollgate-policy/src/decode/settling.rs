@@ -29,6 +29,12 @@ pub(super) fn counting(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: 
         Some(node) => fields::word(report, node, "refund_on", &[("5xx", true)])?,
         None => false,
     };
+    if let (true, Some(node)) = (failures_only, fields.get("penalty")) {
+        let help = "remove `penalty` here, and put it on another limit of the route that counts all calls";
+        let message = "a limit that counts failures cannot lock: calls that are under way count, and may yet succeed";
+        report.error(&node.span(), message, help);
+        return None;
+    }
     for node in ["count", "refund_on"].into_iter().filter_map(|key| fields.get(key)) {
         if matches!(algorithm, Algorithm::Pacer { .. }) {
             let help = "remove it, or write another algorithm";
@@ -86,7 +92,11 @@ pub(super) fn settle_within(report: &mut Report<'_>, node: Node<'_>, limit: Opti
 
 /// Whoever has one account would otherwise clear what his address has tried on others, as often as he likes.
 pub(super) fn advise(report: &mut Report<'_>, identity: &Identity, limits: &[LimitEntry]) {
-    let proves = |dimension: &str| !matches!(identity.source(dimension), Some(Source::ClientIp(_)));
+    // What a success is of: an account that the caller names, in a claim, the body or the path, or a device that is bound to one.
+    let proves = |dimension: &str| {
+        let source = identity.source(dimension);
+        matches!(source, Some(Source::Claim(_) | Source::Body(_) | Source::Path(_) | Source::Device(_)))
+    };
     for entry in limits {
         let Some(limit) = &entry.limit else { continue };
         let Counting { successes, is_chosen, .. } = limit.counting;
