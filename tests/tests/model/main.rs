@@ -90,7 +90,7 @@
 //! | shadows alone | 2 that may be refunded, 1 on two shadows | two of 1 s | a ban of 1 s | 95,115 |
 //! | windows, contention | 2 + 2 + 1, one of cost 2 | one of 1 s or 2 s | 2 in 2 s; fixed, then sliding, here and below | 161,360 + 83,860 |
 //! | windows, expiry | 2 + 2, clocks -1, +1 s | two of 2 s or 370 s | deletion | 115,782 + 127,571 |
-//! | windows, refunds | 1 that may be refunded, 2, 1 refunded | one of 2 s | | 50,145 + 41,346 |
+//! | windows, refunds | 1 that may be refunded, 2, 1 refunded | one of 2 s | | 43,999 + 38,591 |
 //! | windows, newer revision | 2 old, 2 new exact, 1 new | one of 2 s | 2 -> 3 in 2 s | 434,140 + 285,899 |
 //! | log, contention | 2 + 2 + 1, one of cost 2 | one of 1 s or 2 s | 2 in 2 s, here and below | 167,535 |
 //! | log, expiry | 2 + 2, clocks -1, +1 s | two of 2 s or 370 s | 2 in 3 s; deletion; requests arrive within 360 s or never | 59,263 |

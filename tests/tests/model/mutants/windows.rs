@@ -19,12 +19,13 @@ fn a_new_sliding_window_needs_the_count_of_the_last_as_it_was_seen() {
     caught(&scenario, &[(Mutant::ExactWithoutTatAndGross, Fault::OverAdmitted, 10)]);
 }
 
-/// Its count tells the window: a refund that arrives late finds another `g`, and one that is reckoned late another window.
+/// A refund asks nothing but whether the window is still counted in: one that arrives late would take from the next.
 #[test]
-fn a_refund_needs_no_busy_period_beside_the_window_and_g() {
+fn a_refund_is_of_its_own_window() {
     let t = windows(1, 1, 2, false);
     let callers = vec![spender(&t, &[1]).refused(), spender(&t, &[1]), spender(&t, &[1])];
     let scenario = Scenario::new(callers, &[2], 1);
     not_needed(&scenario, Mutant::RefundsInAnyBusyPeriod);
-    not_needed(&scenario, Mutant::RefundWithoutBusyPeriod);
+    let without = Mutant::RefundWithoutBusyPeriod;
+    caught(&scenario, &[(without, Fault::RefundedElsewhere, 9), (without, Fault::OverAdmitted, 10)]);
 }

@@ -26,7 +26,7 @@ fn clocks_apart_and_expiry_over_windows() {
 
 #[test]
 fn refunds_over_windows() {
-    for (sliding, states) in [(false, 50_000), (true, 41_000)] {
+    for (sliding, states) in [(false, 43_000), (true, 38_000)] {
         let t = windows(1, 2, 2, sliding);
         let callers = vec![spender(&t, &[1]).refusable(), spender(&t, &[1, 1]), spender(&t, &[1]).refused()];
         let events = [Event::Refunded, Event::RefundedLate, Event::NothingToRefund, Event::Denied];
