@@ -92,7 +92,7 @@ where
     R: From<String>,
 {
     let (mut parts, mut body) = request.into_parts();
-    let (mut additions, unsettled) = match gate.ask(&parts, &mut body).await {
+    let (additions, unsettled) = match gate.ask(&parts, &mut body).await {
         Verdict::Refused(answer) => return Ok(answer.into_response()),
         Verdict::Unlimited => (None, None),
         Verdict::Admitted(admitted) => {
@@ -108,11 +108,14 @@ where
         Ok(()) => inner.call(Request::from_parts(parts, body)).await,
         Err(error) => Err(error),
     };
-    if let (Some(unsettled), Some(told)) = (unsettled, additions.take()) {
-        // Whoever gets no response sees a server that failed.
-        let status = answer.as_ref().map_or(StatusCode::INTERNAL_SERVER_ERROR, Response::status);
-        additions = Some(unsettled.settle(&gate.limiter, status, told).await);
-    }
+    let additions = match (unsettled, additions) {
+        (Some(unsettled), Some(told)) => {
+            // Whoever gets no response sees a server that failed.
+            let status = answer.as_ref().map_or(StatusCode::INTERNAL_SERVER_ERROR, Response::status);
+            Some(unsettled.settle(&gate.limiter, status, told).await)
+        }
+        (_, additions) => additions,
+    };
     if let (Ok(response), Some(additions)) = (&mut answer, additions) {
         additions.add_to(response.headers_mut());
     }

@@ -118,6 +118,36 @@ async fn a_handler_tells_what_a_request_has_cost() {
     assert_eq!(bob.text, "Some(2)");
 }
 
+/// What an answer says is left is what is left once it counts as what it is.
+#[tokio::test]
+async fn the_fields_of_an_answer_tell_what_is_left_after_it() {
+    let failing = app(&policy(FAILURES, ""));
+    let left = async |app: &App, headers: &[(&str, &str)]| {
+        app.ask("POST", "/", "alice", headers).await.header("ratelimit").map(str::to_owned)
+    };
+    assert_eq!(left(&failing, &[("x-status", "401")]).await.as_deref(), Some("\"a\";r=4;t=900"));
+    assert_eq!(left(&failing, &[]).await.as_deref(), Some("\"a\";r=5;t=0"), "a success has cleared it");
+    let settling = app(&policy("rate = \"10/h\"", ", cost = 4, settle_within = \"1min\""));
+    assert_eq!(left(&settling, &[("x-cost", "1")]).await.as_deref(), Some("\"a\";r=9;t=360"));
+}
+
+/// A body that is streamed comes after the answer's head, and so after the settlement: whoever tells then learns that.
+#[tokio::test]
+async fn a_cost_that_is_told_after_the_answer_is_refused() {
+    let (keep, kept) = std::sync::mpsc::channel();
+    let handler = any(move |request: Request<Body>| {
+        let keep = keep.clone();
+        async move {
+            keep.send(request.extensions().get::<Costs>().cloned()).expect("the test listens");
+            StatusCode::OK
+        }
+    });
+    let app = App::with_handler(&policy("rate = \"10/h\"", ", cost = 4, settle_within = \"1min\""), handler);
+    app.ask("POST", "/", "alice", &[]).await;
+    let costs = kept.recv().expect("a request").expect("costs");
+    assert_eq!(costs.settle("a", 1), Err(tollgate::http::NotSettled::TooLate));
+}
+
 #[tokio::test]
 async fn a_route_that_settles_nothing_has_no_costs_to_tell() {
     let handler = any(async |request: Request<Body>| request.extensions().get::<Costs>().is_some().to_string());

@@ -197,7 +197,7 @@ fn a_login_is_on_few_enough_items_under_every_secret() {
         };
         policy.resolve(route.charges(), lookup, None, IfMissing::Share).expect("valid").charges.len()
     };
-    assert_eq!((items(None), items(Some("d"))), (4 + 4 + 1 + 1, 1 + 4));
+    assert_eq!((items(None), items(Some("d"))), (4 + 4 + 1 + 1, 1 + 4 + 4));
 }
 
 #[test]

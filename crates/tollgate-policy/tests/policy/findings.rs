@@ -134,6 +134,27 @@ fn the_sample_has_neither_errors_nor_warnings() {
     assert_eq!(SAMPLE.lines().next(), Some(schema));
 }
 
+/// A success proves something of whom a limit is counted by, or it must not clear what others have failed.
+#[test]
+fn a_success_that_proves_nothing_is_warned_of() {
+    let policy = |key: &str, rest: &str| {
+        format!(
+            "version = 1\n[identity]\naccount = {{ body = \"username\" }}\nhop = \"header.x-hop\"\n\
+             device = {{ cookie = \"d\", bound_to = \"account\" }}\n[limits.a]\nkey = [{key}]\nrate = \"5/h\"\n\
+             algorithm = \"sliding-log\"\ncount = \"failures\"\n{rest}\n"
+        )
+    };
+    let warns = |text: &str| warnings(text).iter().any(|line| line.contains("a success clears the failures"));
+    for key in ["\"client_ip\"", "\"everyone\"", "\"device ?? everyone\"", "\"device ?? client_ip\"", "\"hop\""] {
+        assert!(warns(&policy(key, "")), "{key}");
+        assert!(!warns(&policy(key, "on_success = \"keep\"")), "{key}");
+        assert!(!warns(&policy(key, "on_success = \"clear\"")), "{key}: the policy says that it wants it");
+    }
+    for key in ["\"account\"", "\"device ?? account\"", "\"user\"", "\"client_ip\", \"account\""] {
+        assert!(!warns(&policy(key, "")), "{key}");
+    }
+}
+
 fn warnings(text: &str) -> Vec<String> {
     lines(&Policy::parse(text).expect("valid").warnings)
 }

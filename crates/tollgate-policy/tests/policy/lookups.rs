@@ -119,7 +119,7 @@ fn the_sample_has_the_routes_that_it_promises() {
     assert_eq!(charged("GET", "/api/partner/items"), "partner 1");
     assert_eq!(charged("GET", "/api/search?q=x"), "units 5");
     assert_eq!(charged("GET", "/api/export"), "units 50");
-    let logins = "login-account 1, login-pair 1, login-address 1, login-everyone 1";
+    let logins = "login-account 1, login-pair 1, login-address 1, login-known 1, login-everyone 1";
     assert_eq!(charged("POST", "/api/auth/login"), logins);
     assert!(policy.exemption("POST", "/webhooks/payments").is_some());
     assert!(policy.exemption("GET", "/healthz").is_some());

@@ -200,6 +200,8 @@ fn what_calls_count_as() {
     one(&extra("count = \"failures\"\non_success = \"clear\""), "6:14", "only a log knows");
     one(&extra("refund_on = \"4xx\""), "5:13", "refund_on");
     one(&extra("algorithm = \"pacer\"\nburst = 1\ncount = \"failures\""), "7:9", "it counts");
+    one(&extra("count = \"failures\"\npenalty = { first = \"1min\" }"), "6:11", "may yet succeed");
+    one(&extra("first = 1"), "5:9", "first must be");
     one(&extra("debt = -1"), "5:8", "debt must be a whole number from 0");
     let charge = |rest: &str| routes(&format!("[[routes]]\nmatch = \"*\"\ncharge = [{{ limit = \"a\", {rest} }}]"));
     one(&charge("settle_within = \"2day\""), "15:42", "from 1 s to a day");
