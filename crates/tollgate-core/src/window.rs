@@ -15,7 +15,7 @@
 //! to 60.99 s of 100 a minute are 200 by fixed windows and 101 by the sliding counter.
 //!
 //! Invariants: a count only grows within a window (refunds apart); a caller whose clock is behind counts in the later window
-//! that it finds, and one whose clock does not agree with the table's never ends a window, so no window gets more than `most`.
+//! that it finds, so no window gets more than `most`.
 
 use crate::calendar::{Period, Zone};
 use crate::error::{Error, Result};

@@ -153,8 +153,7 @@ fn write(op: &Op, item: Option<&Item>, id: u64) -> Write {
             let seen = found(l).map(|bucket| bucket.tat);
             let limits = LimitWrite::new_or_busy(limit(l), terms(t), seen, cost, at(s), id);
             let limits = limits.map(|write| write.entering(entry(t, cost, s, id))).into_iter().collect();
-            // Every third caller knows nothing of a hold.
-            // Every second one locks.
+            // Every third caller knows nothing of a hold, and every second one's limit locks.
             let unlocked = id.is_multiple_of(2).then(|| PenaltyWrite::unlocked(limit(l), at(s)));
             Write::new(limits, at(s), 9 + u64::from(t), held.filter(|_| !id.is_multiple_of(3)))
                 .with_penalties(unlocked.into_iter().collect())

@@ -173,10 +173,12 @@ fn the_commands_tell_and_set_the_figures_of_a_pacer() {
     }
     let told = site.json(&["inspect", "partner:acme"]);
     let limit = &told["limits"]["partner"];
-    assert_eq!((&limit["remaining"], &limit["burst"], &limit["rate"]), (&3.into(), &5.into(), &"10/s".into()));
-    assert!(limit["wait_ms"].as_u64().is_some_and(|ms| ms <= 1200), "to within a second: {limit}");
+    assert_eq!((&limit["burst"], &limit["rate"]), (&5.into(), &"10/s".into()));
+    // To within a second, in which ten come back.
+    assert!(limit["remaining"].as_u64().is_some_and(|left| (3..=6).contains(&left)), "{limit}");
+    assert!(limit["wait_ms"].as_u64().is_some_and(|ms| ms <= 1200), "{limit}");
     let text = stdout(&site.on(&["inspect", "partner:acme"]));
-    assert!(text.contains("3 of 6 left, 10/s, next in ") && text.contains("1/1/100000000/6~1/"), "{text}");
+    assert!(text.contains(" of 6 left, 10/s") && text.contains("1/1/100000000/6~1/"), "{text}");
     let routed = policy(&format!("{POLICY}[[routes]]\nmatch = 'GET /out'\ncharge = ['partner']\n"));
     let routed = ["explain", "--policy", routed.path().to_str().unwrap()];
     let request = ["--method", "GET", "--path", "/out", "--dimension", "partner=acme"];

@@ -80,11 +80,11 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
     let by_month = counting(Algorithm::Quota(Zone::UTC), "100000/month")?;
     // Each decision finds the window before the one that it is in.
     let next_window = Setting { pause: Duration::from_secs(1), ..after(1) };
-    let logged = |mut decisions: Vec<Vec<Charges>>, most| {
+    let at_most = |mut decisions: Vec<Vec<Charges>>, most| {
         decisions.truncate(most);
         decisions
     };
-    let few = |decisions| logged(decisions, 3);
+    let few = |decisions| at_most(decisions, 3);
     let settling = |before| Setting { before, settles: true, ..Setting::default() };
     let reserve = |charge: &Charge| Charge { settled_within: Some(Duration::from_secs(60)), ..charge.clone() };
     let reserved = all(each(charges(&[("orders", 1000, 3600)])?, reserve)?);
@@ -102,8 +102,8 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
         sequence("quota of a month", after(1), by_month).await?,
         sequence("sliding window", after(1), counting(Algorithm::SlidingWindow, "1000/h")?).await?,
         sequence("sliding window, a new one", next_window, few(counting(Algorithm::SlidingWindow, "1000/s")?)).await?,
-        sequence("sliding log", after(1), logged(counting(Algorithm::SlidingLog, "32/h")?, 30)).await?,
-        sequence("sliding log, written anew", next_window, logged(counting(Algorithm::SlidingLog, "1/s")?, 3)).await?,
+        sequence("sliding log", after(1), at_most(counting(Algorithm::SlidingLog, "32/h")?, 30)).await?,
+        sequence("sliding log, written anew", next_window, few(counting(Algorithm::SlidingLog, "1/s")?)).await?,
         sequence("sliding log, success taken out", settling(1), counting(Algorithm::SlidingLog, "32/h")?).await?,
         sequence("charge and settlement", settling(1), reserved).await?,
         sequence("3 limits on one key", after(1), three).await?,

@@ -266,15 +266,15 @@ fn check_delay(report: &mut Report<'_>, fields: &Fields<'_>, delay: u64, base: &
 }
 
 /// A duration between two others, as text.
-struct RangedDuration {
-    what: &'static str,
-    least: Duration,
-    most: Duration,
-    example: &'static str,
+pub(super) struct RangedDuration {
+    pub(super) what: &'static str,
+    pub(super) least: Duration,
+    pub(super) most: Duration,
+    pub(super) example: &'static str,
 }
 
 impl RangedDuration {
-    fn read(&self, report: &mut Report<'_>, node: Node<'_>) -> Option<Duration> {
+    pub(super) fn read(&self, report: &mut Report<'_>, node: Node<'_>) -> Option<Duration> {
         let text = fields::text(report, node, self.what, self.example)?;
         let read = rate::read_duration(text);
         let found = read.map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()?;

@@ -3,17 +3,21 @@
 //! Invariant: what is not said means that a call counts, as what it was charged, whatever comes of it.
 
 use super::fields::{self, Fields, Node};
-use super::limits::LimitEntry;
+use super::limits::{LimitEntry, RangedDuration};
 use crate::algorithm::Algorithm;
 use crate::identity::{Identity, Source};
 use crate::limit::{Counting, KeyPart, Limit, OnSuccess};
-use crate::rate;
 use crate::report::Report;
 use std::time::Duration;
 use tollgate_core::TokenBucket;
 
 /// How long a charge may wait to be settled.
-const WAITS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
+const WAITS: RangedDuration = RangedDuration {
+    what: "settle_within",
+    least: Duration::from_secs(1),
+    most: Duration::from_secs(86_400),
+    example: "\"1min\"",
+};
 
 pub(super) fn counting(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algorithm) -> Option<Counting> {
     let failures_only = match fields.get("count") {
@@ -74,14 +78,7 @@ pub(super) fn debt(report: &mut Report<'_>, fields: &Fields<'_>, algorithm: Algo
 
 /// `settle_within` of a charge, if it is right.
 pub(super) fn settle_within(report: &mut Report<'_>, node: Node<'_>, limit: Option<&Limit>) -> Option<Duration> {
-    let text = fields::text(report, node, "settle_within", "\"1min\"")?;
-    let read = rate::read_duration(text);
-    let within = read.map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()?;
-    if !WAITS.contains(&within) {
-        let help = "write a time in which a handler has answered, like \"1min\"";
-        report.error(&node.span(), format!("settle_within must be from 1 s to a day, not {text:?}"), help);
-        return None;
-    }
+    let within = WAITS.read(report, node)?;
     if limit.is_some_and(|limit| matches!(limit.algorithm, Algorithm::Pacer { .. })) {
         let help = "remove `settle_within`, or charge a limit with another algorithm";
         report.error(&node.span(), "what a call of a pacer costs is settled when it is told to go", help);

@@ -204,8 +204,8 @@ fn what_calls_count_as() {
     one(&extra("first = 1"), "5:9", "first must be");
     one(&extra("debt = -1"), "5:8", "debt must be a whole number from 0");
     let charge = |rest: &str| routes(&format!("[[routes]]\nmatch = \"*\"\ncharge = [{{ limit = \"a\", {rest} }}]"));
-    one(&charge("settle_within = \"2day\""), "15:42", "from 1 s to a day");
-    one(&charge("settle_within = \"0s\""), "15:42", "from 1 s to a day");
+    one(&charge("settle_within = \"2day\""), "15:42", "at most 86400 s");
+    one(&charge("settle_within = \"0s\""), "15:42", "at least 1 s");
 }
 
 #[test]
