@@ -5,6 +5,7 @@ use crate::args::Target;
 use crate::error::{CliError, Result};
 use crate::open;
 use crate::race::Race;
+use futures_util::future::join_all;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -112,6 +113,7 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
         sequence("3 keys, unknown denial", forgetting(3), all(three_keys(3)?)).await?,
         sequence("3 keys, one transaction", after(1), all(atomic()?)).await?,
         concurrent(target, "40 concurrent on a new key").await?,
+        together(connected, &target.table, "40 concurrent in one process").await?,
     ])
 }
 
@@ -172,6 +174,21 @@ async fn concurrent(target: &Target, name: &'static str) -> Result<Line> {
         write_units += answer.write_units;
     }
     Ok(line(name, clients, allowed, round_trips, write_units))
+}
+
+/// Forty calls of one process for ten tokens of a new key.
+async fn together(connected: &Connected, table: &str, name: &'static str) -> Result<Line> {
+    let (store, counters) = open::store(connected, table).await?;
+    let limiter = Limiter::new(store).with_deadline(DEADLINE);
+    let ten = charges(&[("orders", 10, 86_400)])?;
+    let start = counters.counts();
+    let decisions = join_all((0..40).map(|_| limiter.take(&ten))).await;
+    let end = counters.counts();
+    let mut allowed = 0;
+    for decision in decisions {
+        allowed += u64::from(decision?.is_allowed());
+    }
+    Ok(line(name, 40, allowed, end.round_trips - start.round_trips, end.write_units - start.write_units))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts of a few thousand")]
