@@ -6,6 +6,8 @@
 //! | --- | --- |
 //! | [`limiter`] | [`Limiter`]: drives the core's protocol against a [`Store`] within a deadline |
 //! | `memory` | what this process last saw of a key |
+//! | `locals` | what this process decides by itself where the store gives no answer |
+//! | [`breaker`] | whether decisions go to the table at all |
 //! | `patience` | how long a decision waits, and what the end of its time means |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
@@ -24,11 +26,13 @@
 
 pub mod admin;
 pub mod attributes;
+pub mod breaker;
 pub mod clock;
 pub mod connect;
 mod error;
 pub mod expression;
 pub mod limiter;
+mod locals;
 mod memory;
 pub mod meter;
 pub mod partition_key;
@@ -37,6 +41,7 @@ pub mod store;
 pub mod table;
 mod wire;
 
+pub use breaker::BreakerState;
 pub use clock::SystemClock;
 pub use connect::{Connection, connect};
 pub use error::{Error, Fate, Result};

@@ -69,6 +69,38 @@ async fn throttling_says_not_applied_and_is_retried_within_the_deadline() {
     assert_eq!((counters.counts().throttled, counters.counts().store_failures), (sent, 1));
 }
 
+/// As DynamoDB tells why (API Reference, "ThrottlingReason").
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hot_key_is_told_apart_from_a_table_that_throttles() {
+    let reason = |kind: &str| format!(r#"{{"reason":"{kind}","resource":"arn:aws:dynamodb:eu-west-1:1:table/t"}}"#);
+    let (hot, table) = (reason("TableWriteKeyRangeThroughputExceeded"), reason("TableWriteAccountLimitExceeded"));
+    let cases = [
+        (vec![&hot], true),
+        (vec![&hot, &hot], true),
+        (vec![&hot, &table], false),
+        (vec![&table], false),
+        (vec![], false),
+    ];
+    for code in ["ThrottlingException", "ProvisionedThroughputExceededException"] {
+        for (reasons, is_hot) in &cases {
+            let all: Vec<_> = reasons.iter().map(|reason| reason.as_str()).collect();
+            let field = if code == "ThrottlingException" { "throttlingReasons" } else { "ThrottlingReasons" };
+            let more: &'static str = format!(r#","{field}":[{}]"#, all.join(",")).leak();
+            let (url, requests) = says_more(400, code, more).await;
+            let (limiter, counters) = limiter(&url, Duration::from_millis(200)).await;
+            let error = limiter.take(&[closed()]).await.unwrap_err();
+            assert_eq!(
+                (matches!(error, Error::HotKey(_)), error.is_outage()),
+                (*is_hot, !is_hot),
+                "{code} {more}: {error:?}"
+            );
+            assert_eq!(error.fate(), Fate::NotApplied);
+            assert!(requests.load(Ordering::SeqCst) >= 2, "sent again within the deadline");
+            assert_eq!(counters.counts().hot_keys, u64::from(*is_hot));
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_error_may_have_been_applied_and_is_not_repeated() {
     let (url, requests) = says(500, "InternalServerError").await;

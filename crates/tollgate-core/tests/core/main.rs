@@ -11,6 +11,7 @@ mod guesses;
 mod histories;
 mod holds;
 mod key;
+mod local;
 mod pacer;
 mod penalty;
 mod recall;
