@@ -9,6 +9,8 @@
 //! | `locals` | what this process decides by itself where the store gives no answer |
 //! | [`breaker`] | whether decisions go to the table at all |
 //! | `patience` | how long a decision waits, and what the end of its time means |
+//! | `since` | how long something is ago, freezes included |
+//! | `thaw` | what became of connections while the process was frozen |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
 //! | [`attributes`] | the item as DynamoDB attributes, both ways; what it costs to write |
@@ -37,8 +39,10 @@ mod memory;
 pub mod meter;
 pub mod partition_key;
 mod patience;
+mod since;
 pub mod store;
 pub mod table;
+mod thaw;
 mod wire;
 
 pub use breaker::BreakerState;
