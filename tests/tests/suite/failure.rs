@@ -1,6 +1,8 @@
 //! The table is slow or gone: who decides then, how soon, and when the table is asked again.
 
-use crate::harness::{SECOND, bucket, charge, key};
+use crate::dev::Dev;
+use crate::harness::{PATIENCE, SECOND, bucket, charge, key};
+use serde_json::json;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -393,4 +395,71 @@ async fn while_the_breaker_is_open_what_the_table_has_charged_is_not_settled() {
     let (now, sent) = (Instant::now(), table.requests());
     limiter.cancel(&charges, early).await;
     assert_eq!((now.elapsed(), table.requests(), table.counts().refunds_lost), (Duration::ZERO, sent, 1));
+}
+
+/// The real handlers, SDK and table, as anybody can try it: faults between the limiter and the embedded table.
+#[test]
+fn the_development_server_meets_a_table_that_pauses_fails_or_is_slow() {
+    let dir = tempfile::tempdir().unwrap();
+    let policy = dir.path().join("policy.toml");
+    let text = "version = 1\n\
+        [limits.items]\nkey = ['user']\nrate = '10/s'\n\
+        [limits.units]\nkey = ['user']\nrate = '600/min'\nburst = 100\n\
+        [[routes]]\nmatch = 'GET /api/partner/items'\ncharge = ['items']\n\
+        [[routes]]\nmatch = 'GET /api/export'\ncharge = ['units']\non_store_failure = 'closed'\n\
+        [[routes]]\nmatch = 'GET /api/search'\ncharge = ['units']\non_store_failure = 'open'\n";
+    std::fs::write(&policy, text).unwrap();
+    let dev = Dev::start(&["--clock", "manual", "--policy", policy.to_str().unwrap()]);
+    let set = |fault: serde_json::Value| dev.ask("POST", "/dev/faults", &fault.to_string());
+    let get = |path: &str, user: &str| dev.ask_with("GET", path, &format!("x-dev-principal: user={user}\r\n"), "");
+    assert_eq!(get("/api/export", "alice").0, 200);
+
+    let (status, _, body) = set(json!({ "store": "pause" }));
+    assert_eq!((status, body), (200, json!({ "store": "pause", "ms": 200 })));
+    let answers: Vec<_> = (0..14)
+        .map(|_| {
+            let (status, head, _) = get("/api/partner/items", "alice");
+            dev.advance_ms(25);
+            (status, head)
+        })
+        .collect();
+    let statuses: Vec<_> = answers.iter().map(|(status, _)| *status).collect();
+    assert_eq!(statuses, [vec![200; 13], vec![429]].concat());
+    assert!(answers[13].1.contains("retry-after: 1\r\n"), "{}", answers[13].1);
+    let (status, head, body) = get("/api/export", "alice");
+    assert!(status == 503 && head.contains("retry-after: ") && body["error"] == "limiter_unavailable", "{head} {body}");
+    assert_eq!(get("/api/search", "alice").0, 200, "open");
+    let decision = dev.decide(&json!({ "limit": "items", "key": { "user": "bob" } })).1;
+    assert_eq!((&decision["source"], &decision["remaining"]), (&"local".into(), &9.into()));
+    let stats = dev.stats();
+    assert!(stats["breaker"] != "closed" && stats["breaker_opened"] == 1, "{stats}");
+    assert_eq!((&stats["local"], &stats["local_denied"]), (&15.into(), &1.into()));
+
+    let table_answers = || {
+        let until = std::time::Instant::now() + PATIENCE;
+        loop {
+            let user = format!("user-{}", std::time::Instant::now().duration_since(until - PATIENCE).as_nanos());
+            let decision = dev.decide(&json!({ "limit": "items", "key": { "user": user } })).1;
+            if decision["source"] == "table" {
+                return;
+            }
+            assert!(std::time::Instant::now() < until, "{decision}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    assert_eq!(set(json!({ "store": "ok" })).0, 200);
+    table_answers();
+    assert_eq!((&dev.stats()["breaker"], get("/api/export", "alice").0), (&"closed".into(), 200));
+
+    for fault in [json!({ "store": "error" }), json!({ "store": "slow", "ms": 5_000 })] {
+        assert_eq!(set(fault.clone()).0, 200);
+        assert_eq!(get("/api/export", "carol").0, 503, "{fault}");
+        assert_eq!(get("/api/partner/items", "carol").0, 200, "{fault}");
+        assert_eq!(set(json!({ "store": "ok" })).0, 200);
+        table_answers();
+    }
+    for bad in ["{}", r#"{"store":"gone"}"#, r#"{"store":"slow","ms":-1}"#, r#"{"store":"ok","fast":true}"#] {
+        let (status, _, body) = dev.ask("POST", "/dev/faults", bad);
+        assert!(status == 400 && body["message"].as_str().unwrap().contains(r#"{"store":"pause"}"#), "{bad}: {body}");
+    }
 }
