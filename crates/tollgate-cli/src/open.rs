@@ -4,7 +4,7 @@
 //! wrong credentials have been reported before anything is done.
 
 use crate::args::Target;
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, Faults};
 use crate::error::Result;
 use crate::output::note;
 use std::path::Path;
@@ -33,12 +33,12 @@ pub(crate) struct Place {
 
 impl Place {
     /// Reaches the endpoint of `target`, or starts an emulator if it names none. On this machine the table is created if
-    /// it is missing; anywhere else a missing table is reported by its first use, since creating one costs money.
-    pub(crate) async fn of(target: &Target, clock: Option<&ManualClock>) -> Result<Self> {
+    /// it is missing, and an emulator of our own is behind `faults`; anywhere else a missing table is reported by its first use, since creating one costs money.
+    pub(crate) async fn of(target: &Target, clock: Option<&ManualClock>, faults: Option<&Faults>) -> Result<Self> {
         let mut target = target.clone();
         let embedded = match target.endpoint_url {
             Some(_) => None,
-            None => Some(Embedded::start(clock.cloned()).await?),
+            None => Some(Embedded::start_with(clock.cloned(), faults.cloned()).await?),
         };
         if let Some(embedded) = &embedded {
             target.endpoint_url = Some(embedded.endpoint().to_owned());

@@ -11,6 +11,7 @@ use crate::time::Timestamp;
 use crate::token_bucket::TokenBucket;
 use std::borrow::Borrow;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,11 +68,26 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum StoreFailure {
-    /// It passes. What holds where the policy says nothing.
-    #[default]
+    /// It passes.
     Open,
+    /// It is decided by this process alone, by its share of the limits ([`Local`](crate::Local)). What holds where the policy says
+    /// nothing.
+    #[default]
+    Local,
     /// It is refused, as "the limiter failed" and never as "limited".
     Closed,
+}
+
+impl StoreFailure {
+    /// The name used in the policy and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Local => "local",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 /// A cost on one limit.
@@ -134,6 +150,7 @@ pub struct Charges {
     item: ItemKey,
     horizon: u64,
     on_store_failure: StoreFailure,
+    instances: NonZeroU64,
     atomic: bool,
     first: bool,
     charges: Vec<Charge>,
@@ -170,7 +187,8 @@ impl Charges {
             }
         }
         let horizon = charges.iter().map(Charge::horizon_secs).max().unwrap_or(0);
-        Ok(Self { item, horizon, on_store_failure: StoreFailure::default(), atomic: false, first: false, charges })
+        let (on_store_failure, instances) = (StoreFailure::default(), NonZeroU64::MIN);
+        Ok(Self { item, horizon, on_store_failure, instances, atomic: false, first: false, charges })
     }
 
     /// Raises the horizon to that of other limits whose state shares the item, in seconds: a limit that is not charged
@@ -186,6 +204,18 @@ impl Charges {
     pub fn with_store_failure(mut self, rule: StoreFailure) -> Self {
         self.on_store_failure = rule;
         self
+    }
+
+    /// Sets how many processes share the limits where each has to decide by itself.
+    #[must_use]
+    pub fn among(mut self, instances: NonZeroU64) -> Self {
+        self.instances = instances;
+        self
+    }
+
+    /// The same, of other charges on the same limits.
+    pub(crate) fn each(&self, other: impl Fn(&Charge) -> Charge) -> Self {
+        Self { charges: self.charges.iter().map(other).collect(), ..self.clone() }
     }
 
     /// Wants the whole decision in one transaction where it is on several items.
@@ -239,6 +269,12 @@ impl Charges {
     #[must_use]
     pub fn on_store_failure(&self) -> StoreFailure {
         self.on_store_failure
+    }
+
+    /// How many processes share the limits where each has to decide by itself.
+    #[must_use]
+    pub fn instances(&self) -> NonZeroU64 {
+        self.instances
     }
 
     /// Whether all limits only report, so that nothing about this item can refuse the call.

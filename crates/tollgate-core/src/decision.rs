@@ -28,6 +28,8 @@ pub enum Source {
     Table,
     /// What this process saw of the key less than a second ago; such an answer is a denial.
     Cache,
+    /// The store could not answer, and this process decided by its share of the limit.
+    Local,
     /// The store could not answer and the policy lets calls pass.
     Open,
     /// The store could not answer and the policy lets no call pass.
@@ -41,6 +43,7 @@ impl Source {
         match self {
             Self::Table => "table",
             Self::Cache => "cache",
+            Self::Local => "local",
             Self::Open => "open",
             Self::Closed => "closed",
         }
@@ -99,7 +102,8 @@ pub struct LimitDecision {
     pub key: Key,
     /// Which limit.
     pub limit: LimitName,
-    /// The terms that it was decided under: the caller's, newer ones that it found, or an operator's.
+    /// The terms that it was decided under: the caller's, newer ones that it found, or an operator's. Of [`Source::Local`] it was a
+    /// share of these that was decided by.
     pub terms: Terms,
     /// The cost that was asked for.
     pub cost: u64,
@@ -155,8 +159,8 @@ pub struct Unasked {
     pub key: Key,
     /// What would have been charged.
     pub charge: Charge,
-    /// Why there is no answer: [`Source::Open`] or [`Source::Closed`] if the store gave none, [`Source::Cache`] if it was
-    /// not asked.
+    /// Why there is no answer: [`Source::Open`] or [`Source::Closed`] if the store gave none, [`Source::Local`] if it gave none and
+    /// its share was not asked, [`Source::Cache`] if the store was not asked.
     pub source: Source,
 }
 

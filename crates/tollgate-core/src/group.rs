@@ -36,7 +36,8 @@ impl Charges {
                 .with_horizon(self.horizon())
                 .with_store_failure(self.on_store_failure())
                 .atomically(self.is_atomic())
-                .asked_first(self.is_first()),
+                .asked_first(self.is_first())
+                .among(self.instances()),
         )
     }
 }

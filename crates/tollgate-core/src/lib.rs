@@ -8,6 +8,7 @@
 //! | [`pacer`] | the token bucket as a leaky bucket: callers are told when to go |
 //! | [`window`] | counting by windows: fixed ones, calendar quotas, the sliding counter; one integer, too |
 //! | [`log`] | the sliding-window log: every charge with its instant |
+//! | [`local`] | what a process admits by itself while the store gives no answer |
 //! | [`entry`] | single charges that are remembered one by one |
 //! | [`calendar`] | when the days and months of a time zone begin |
 //! | [`figures`] | a limit's figures, whichever algorithm it counts by, and what the protocol asks of it |
@@ -36,6 +37,7 @@ mod group;
 pub mod hold;
 pub mod item;
 pub mod key;
+pub mod local;
 pub mod log;
 pub mod pacer;
 pub mod penalty;
@@ -57,6 +59,7 @@ pub use figures::{Figures, State};
 pub use hold::{Hold, Override};
 pub use item::{Bucket, BusyPeriod, Item};
 pub use key::{ItemKey, Key};
+pub use local::Local;
 pub use log::Log;
 pub use pacer::Demand;
 pub use penalty::{Penalty, PenaltyRule, PenaltyWrite};

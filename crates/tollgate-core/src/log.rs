@@ -49,6 +49,11 @@ impl Log {
         Ok(Self { most, window_ns })
     }
 
+    /// The same with `most` in any window.
+    pub(crate) fn share(&self, most: u64) -> Self {
+        Self { most, ..*self }
+    }
+
     /// Most of any window.
     #[must_use]
     pub const fn most(&self) -> u64 {

@@ -21,6 +21,7 @@
 use crate::error::{Error, Result};
 use crate::pacer::Demand;
 use crate::time::Timestamp;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// An instant or a span in ticks of `1/n` nanoseconds, where `n` is the reduced rate of the bucket it belongs to.
@@ -144,6 +145,20 @@ impl TokenBucket {
     pub fn with_debt(self, debt: u64) -> Result<Self> {
         Self::new(self.n, self.period_ns, self.burst.saturating_add(debt))?;
         Ok(Self { debt, ..self })
+    }
+
+    /// What one of `instances` has of it, with `burst` at once. A period beyond [`Self::MAX_PERIOD_NS`] is rounded to that: no
+    /// process lives for 200 years.
+    pub(crate) fn share(&self, burst: u64, instances: NonZeroU64) -> Self {
+        let longer = self.period_ns.checked_mul(instances.get()).filter(|ns| *ns <= Self::MAX_PERIOD_NS);
+        let (n, period_ns) = match (longer, self.n / instances) {
+            (Some(period_ns), _) => (self.n, period_ns),
+            (None, 0) => (1, Self::MAX_PERIOD_NS),
+            (None, n) => (n, self.period_ns),
+        };
+        let g = gcd(n, period_ns);
+        let (delay, debt) = (self.delay.map(|delay| (delay / instances).min(burst - 1)), self.debt / instances);
+        Self { n: n / g, period_ns: period_ns / g, burst, delay, debt }
     }
 
     /// Most tokens that it may be short of empty.

@@ -23,6 +23,7 @@ use crate::pacer::Demand;
 use crate::time::Timestamp;
 use crate::token_bucket::{Ticks, TokenBucket, Verdict};
 use std::fmt;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// What packs the counts: more than any of them.
@@ -108,6 +109,11 @@ impl Window {
     pub fn with_debt(self, debt: u64) -> Result<Self> {
         Self::new(self.most.saturating_add(debt), self.span, self.sliding)?;
         Ok(Self { debt, ..self })
+    }
+
+    /// What one of `instances` has of it, with `most` in a window.
+    pub(crate) fn share(&self, most: u64, instances: NonZeroU64) -> Self {
+        Self { most, debt: self.debt / instances, ..*self }
     }
 
     /// Most that may be counted beyond it.

@@ -1,4 +1,4 @@
-//! The SDK client: one TLS stack, no retries, and no wait without an end.
+//! The SDK client: one TLS stack, no retries, no wait without an end, and no connection that has been idle for long.
 //!
 //! Invariant: the SDK sends a request once. Whether to send again is the limiter's decision, since only it knows the
 //! deadline and what a second write would charge.
@@ -22,9 +22,16 @@ pub struct Connection {
     pub endpoint_url: Option<String>,
     /// The Region, if it is not to come from the environment or the profile.
     pub region: Option<String>,
+    /// How long a connection may have been idle to be used again, in place of [`Connection::IDLE_AT_MOST`].
+    pub idle_at_most: Option<Duration>,
 }
 
 impl Connection {
+    /// How long a connection may have been idle to be used again: 20 s. A function is frozen between its invocations, and what is
+    /// between it and the table forgets a connection meanwhile (a NAT gateway or an endpoint after 350 s, servers before that). A
+    /// request on one that is gone has no answer, may have been applied, and is not sent again; a new connection costs a handshake.
+    pub const IDLE_AT_MOST: Duration = Duration::from_secs(20);
+
     /// A connection as the environment and the profile say.
     #[must_use]
     pub fn from_environment() -> Self {
@@ -42,6 +49,13 @@ impl Connection {
     #[must_use]
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.region = Some(region.into());
+        self
+    }
+
+    /// Sets how long a connection may have been idle to be used again.
+    #[must_use]
+    pub fn idle_at_most(mut self, longest: Duration) -> Self {
+        self.idle_at_most = Some(longest);
         self
     }
 
@@ -87,7 +101,7 @@ impl Connected {
 pub async fn connect(connection: &Connection) -> Result<Connected> {
     let loopback = connection.is_loopback();
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
-        .http_client(http_client(connection.endpoint_url.as_deref())?)
+        .http_client(http_client(connection)?)
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts())
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
@@ -115,9 +129,10 @@ fn timeouts() -> TimeoutConfig {
     TimeoutConfig::builder().connect_timeout(Duration::from_secs(3)).operation_timeout(Duration::from_secs(10)).build()
 }
 
-fn http_client(endpoint: Option<&str>) -> Result<SharedHttpClient> {
-    let builder = aws_smithy_http_client::Builder::new();
-    match endpoint {
+fn http_client(connection: &Connection) -> Result<SharedHttpClient> {
+    let idle_at_most = connection.idle_at_most.unwrap_or(Connection::IDLE_AT_MOST);
+    let builder = aws_smithy_http_client::Builder::new().pool_idle_timeout(idle_at_most);
+    match connection.endpoint_url.as_deref() {
         // Plain HTTP needs no trust store, which takes longer to read than an emulator to answer.
         Some(url) if url.starts_with("http://") => Ok(builder.build_http()),
         Some(url) if !url.starts_with("https://") => Err(Error::Refused {

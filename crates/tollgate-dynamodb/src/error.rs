@@ -5,6 +5,8 @@
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::ThrottlingReason;
+use aws_sdk_dynamodb::types::error::{ProvisionedThroughputExceededException, ThrottlingException};
 use std::error::Error as StdError;
 use std::time::Duration;
 
@@ -36,6 +38,12 @@ pub enum Error {
     /// The table throttles; nothing was written.
     #[error("DynamoDB throttled the request ({0}); it was not applied")]
     Throttled(String),
+    /// One partition of the table takes no more for now: some key is written more often than that. The table itself is fine.
+    #[error("a key is asked for more often than its partition of the table takes (KeyRangeThroughputExceeded); {}", .0.told())]
+    HotKey(Fate),
+    /// The table has failed several times in a row and was not asked.
+    #[error("DynamoDB has given no answer several times in a row and is spared for seconds; nothing was written")]
+    Suspended,
     /// No answer in time, or a broken one, or a server error: the write may have been applied.
     #[error("no usable answer from DynamoDB ({0}); the write may have been applied and is not repeated")]
     Ambiguous(String),
@@ -132,13 +140,13 @@ impl Error {
     pub fn fate(&self) -> Fate {
         match self {
             Self::Ambiguous(_) => Fate::Unknown,
-            Self::Contended { fate, .. } => *fate,
+            Self::Contended { fate, .. } | Self::HotKey(fate) => *fate,
             _ => Fate::NotApplied,
         }
     }
 
     /// Whether the store is to be counted as gone, so that a limit's policy for that case applies. Contention, and requests
-    /// and items that cannot be right, are none of that: they must not become a way past the limit.
+    /// and items that cannot be right, are none of that: they must not become a way past the limit. A hot key is that key's affair.
     #[must_use]
     pub fn is_outage(&self) -> bool {
         match self {
@@ -151,8 +159,10 @@ impl Error {
             | Self::NoCredentials
             | Self::BadCredentials(_)
             | Self::NoRegion
+            | Self::Suspended
             | Self::AccessDenied { .. } => true,
-            Self::TableExists(_)
+            Self::HotKey(_)
+            | Self::TableExists(_)
             | Self::Incomplete { .. }
             | Self::Refused { .. }
             | Self::Held { .. }
@@ -166,7 +176,7 @@ impl Error {
     /// helps.
     #[must_use]
     pub fn may_be_retried(&self) -> bool {
-        matches!(self, Self::Throttled(_) | Self::Conflict)
+        matches!(self, Self::Throttled(_) | Self::HotKey(Fate::NotApplied) | Self::Conflict)
     }
 }
 
@@ -186,6 +196,7 @@ where
 {
     let message = error.message().map_or_else(|| root_cause(error), str::to_owned);
     match error {
+        SdkError::ServiceError(_) if is_hot_key(error) => Error::HotKey(Fate::NotApplied),
         SdkError::ServiceError(_) => by_code(error.code().unwrap_or("unknown"), message, context),
         _ if mentions::<CredentialsError>(error) => {
             tracing::debug!(cause = root_cause(error), "no provider has credentials");
@@ -205,6 +216,21 @@ where
         // Timeouts, unreadable responses, and whatever the SDK adds.
         _ => unanswered(root_cause(error), context),
     }
+}
+
+/// Whether one partition alone throttles (API Reference, "ThrottlingReason": resource, operation and kind of limit in one word). Of
+/// several reasons another one is the table's.
+fn is_hot_key(error: &(dyn StdError + 'static)) -> bool {
+    let reasons = chain(error).find_map(|e| {
+        let throttled = e.downcast_ref::<ThrottlingException>().map(ThrottlingException::throttling_reasons);
+        let exceeded = || {
+            let error = e.downcast_ref::<ProvisionedThroughputExceededException>();
+            error.map(ProvisionedThroughputExceededException::throttling_reasons)
+        };
+        throttled.or_else(exceeded)
+    });
+    let is_hot = |reason: &ThrottlingReason| reason.reason().is_some_and(|r| r.ends_with("KeyRangeThroughputExceeded"));
+    reasons.is_some_and(|reasons| !reasons.is_empty() && reasons.iter().all(is_hot))
 }
 
 /// Only a write can have been applied.

@@ -6,7 +6,11 @@
 //! | --- | --- |
 //! | [`limiter`] | [`Limiter`]: drives the core's protocol against a [`Store`] within a deadline |
 //! | `memory` | what this process last saw of a key |
+//! | `locals` | what this process decides by itself where the store gives no answer |
+//! | [`breaker`] | whether decisions go to the table at all |
 //! | `patience` | how long a decision waits, and what the end of its time means |
+//! | `since` | how long something is ago, freezes included |
+//! | `thaw` | what became of connections while the process was frozen |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
 //! | [`attributes`] | the item as DynamoDB attributes, both ways; what it costs to write |
@@ -24,19 +28,24 @@
 
 pub mod admin;
 pub mod attributes;
+pub mod breaker;
 pub mod clock;
 pub mod connect;
 mod error;
 pub mod expression;
 pub mod limiter;
+mod locals;
 mod memory;
 pub mod meter;
 pub mod partition_key;
 mod patience;
+mod since;
 pub mod store;
 pub mod table;
+mod thaw;
 mod wire;
 
+pub use breaker::BreakerState;
 pub use clock::SystemClock;
 pub use connect::{Connection, connect};
 pub use error::{Error, Fate, Result};

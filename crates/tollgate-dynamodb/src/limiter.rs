@@ -3,22 +3,29 @@
 //!
 //! Invariants: what was last seen picks the form of the first write and may deny while it is fresh, it never admits; a
 //! write whose fate is unknown ends its part of the decision and is not repeated; only "not applied" is retried, within the
-//! deadline; what was charged before another item refused is given back before the answer, as far as it can be.
+//! deadline; what was charged before another item refused is given back before the answer, as far as it can be; this process decides
+//! by itself only where the store failed, never where it denied.
 
 mod coalesce;
+mod conclude;
 mod settle;
 mod together;
 
 pub use settle::Settled;
 
+use crate::breaker::{Breaker, BreakerState};
 use crate::error::{Error, Fate, Result};
+use crate::locals::Locals;
 use crate::memory::{Memory, Seen};
 use crate::meter::Event;
 use crate::partition_key;
 use crate::patience::{Backoff, Patience};
 use crate::store::{Store, Written};
+use conclude::{Answers, Part, rule};
 use futures_util::future::join_all;
+use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 #[cfg(doc)]
 use tollgate_core::TokenBucket;
@@ -29,25 +36,29 @@ use tollgate_core::{Charged, Charges, Decision, Item, LimitName, Source, Step, S
 pub struct Limiter<S> {
     store: S,
     memory: Memory,
-    deadline: Duration,
+    locals: Locals,
+    breaker: Breaker,
+    /// In nanoseconds.
+    deadline: AtomicU64,
     coalesces: bool,
     lines: Arc<coalesce::Lines>,
 }
 
-/// What became of a decision, item by item, and of the store.
-struct Answers {
-    /// For each item its answer, or what happens to the call without one.
-    parts: Vec<std::result::Result<Driven, StoreFailure>>,
-    failures: Vec<(StoreFailure, Error)>,
-}
-
-/// A part of a decision that the store has answered.
+/// A part of a decision that is answered.
 #[derive(Debug)]
 struct Driven {
     decision: Decision,
     charged: Vec<Charged>,
-    /// The item as the charge left it.
-    item: Option<Arc<Item>>,
+    place: Place,
+}
+
+/// Where a part was charged.
+#[derive(Debug)]
+enum Place {
+    /// In the table, with the item as the charge left it.
+    Table(Option<Arc<Item>>),
+    /// In this process.
+    Here,
 }
 
 impl Driven {
@@ -55,7 +66,11 @@ impl Driven {
     fn unasked(charges: &Charges) -> Self {
         let mut decision = Decision::default();
         decision.unasked.extend(Unasked::of(charges, Source::Cache));
-        Self { decision, charged: Vec::new(), item: None }
+        Self::uncharged(decision)
+    }
+
+    fn uncharged(decision: Decision) -> Self {
+        Self { decision, charged: Vec::new(), place: Place::Table(None) }
     }
 }
 
@@ -71,7 +86,7 @@ enum Met {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Keys whose last seen item is remembered.
+    /// Keys whose last seen item is remembered, and as many again that this process has decided on by itself.
     pub const REMEMBERED_KEYS: usize = 10_000;
     /// Default deadline of a decision. DynamoDB answers in single-digit milliseconds; what takes ten times as long is better
     /// decided by `on_store_failure`.
@@ -89,16 +104,46 @@ impl<S: Store> Limiter<S> {
     /// A limiter on `store`.
     #[must_use]
     pub fn new(store: S) -> Self {
-        let (memory, deadline) = (Memory::new(Self::REMEMBERED_KEYS, Self::DENIES_FOR), Self::DEADLINE);
-        Self { store, memory, deadline, coalesces: true, lines: Arc::default() }
+        let limiter = Self {
+            store,
+            memory: Memory::new(Self::REMEMBERED_KEYS, Self::DENIES_FOR),
+            locals: Locals::new(Self::REMEMBERED_KEYS),
+            breaker: Breaker::new(),
+            deadline: AtomicU64::default(),
+            coalesces: true,
+            lines: Arc::default(),
+        };
+        limiter.with_deadline(Self::DEADLINE)
     }
 
     /// Changes the deadline of a decision, all its requests and waits included; at most [`Self::LONGEST_DEADLINE`]. Giving
     /// charges back has as long again.
     #[must_use]
-    pub fn with_deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline.min(Self::LONGEST_DEADLINE);
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        self.set_deadline(deadline);
         self
+    }
+
+    /// As [`Self::with_deadline`], for decisions that start from now on.
+    pub fn set_deadline(&self, deadline: Duration) {
+        let ns = deadline.min(Self::LONGEST_DEADLINE).as_nanos();
+        self.deadline.store(u64::try_from(ns).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn patience(&self) -> Patience {
+        Patience::new(Duration::from_nanos(self.deadline.load(Ordering::Relaxed)))
+    }
+
+    /// Tells how many processes share each limit where each decides by itself ([`StoreFailure::Local`]), in place of what the policy
+    /// says; `None` leaves it to the policy. Can be told anew at any time.
+    pub fn set_instances(&self, instances: Option<NonZeroU64>) {
+        self.locals.set_instances(instances);
+    }
+
+    /// Whether decisions go to the store.
+    #[must_use]
+    pub fn breaker(&self) -> BreakerState {
+        self.breaker.state()
     }
 
     /// Changes how long what was seen of a key may deny, at most [`Self::DENIES_FOR`]; zero asks the store every time.
@@ -128,8 +173,13 @@ impl<S: Store> Limiter<S> {
     /// one item denies, or its failure refuses the call, what the others were charged is given back before this returns; a
     /// process that dies in between leaves it charged until the bucket refills.
     ///
-    /// Where the store fails on some items and none denies, the strictest of their [`StoreFailure`] rules holds. One that
-    /// lets the call pass leaves the limits in [`Decision::unasked`]; contention, and what cannot be read, never pass.
+    /// Where the store fails on some items and none denies, each follows its [`StoreFailure`] rule, and the strictest goes first: one that is
+    /// closed refuses the call, whatever the others say; those that are local are decided by this process, all or nothing; one that is open lets the call pass
+    /// and leaves its limits in [`Decision::unasked`]. Contention, and what cannot be read, never pass; a hot key is local where it
+    /// is not closed.
+    ///
+    /// After five outages in a row decisions skip the store at once, as if it had failed, until one of the probes that go there every
+    /// few seconds is answered.
     ///
     /// # Errors
     ///
@@ -148,8 +198,14 @@ impl<S: Store> Limiter<S> {
         let result = match self.known_denial(charges) {
             Some(denial) => Ok((denial, Taken::default())),
             None => {
-                let is_atomic = charges.len() > 1 && charges.iter().any(Charges::is_atomic);
-                let answers = if is_atomic { self.together(charges).await } else { self.in_turn(charges).await };
+                let answers = match self.breaker.admit() {
+                    Some(leave) => {
+                        let answers = self.ask(charges).await;
+                        leave.report(answers.health(), self.store.meter());
+                        answers
+                    }
+                    None => Answers::suspended(charges),
+                };
                 self.conclude(charges, answers).await
             }
         };
@@ -177,6 +233,11 @@ impl<S: Store> Limiter<S> {
         is_denied.then_some(decision)
     }
 
+    async fn ask(&self, charges: &[Charges]) -> Answers {
+        let is_atomic = charges.len() > 1 && charges.iter().any(Charges::is_atomic);
+        if is_atomic { self.together(charges).await } else { self.in_turn(charges).await }
+    }
+
     /// The items that are to be asked first, and, unless they refuse the call, the others. Of many calls at once each item has room
     /// for its own choice of them, and only those go on that all have chosen; of an item that is asked first, all that it has room for do.
     async fn in_turn(&self, charges: &[Charges]) -> Answers {
@@ -185,7 +246,7 @@ impl<S: Store> Limiter<S> {
         if rest.is_empty() {
             return asked;
         }
-        let refuses = |part: &std::result::Result<Driven, StoreFailure>| match part {
+        let refuses = |part: &Part| match part {
             Ok(driven) => !driven.decision.is_allowed(),
             Err(rule) => *rule == StoreFailure::Closed,
         };
@@ -215,38 +276,6 @@ impl<S: Store> Limiter<S> {
         answers
     }
 
-    /// What follows from the parts: a denial goes before a failure of the store, and that before an admission.
-    async fn conclude(&self, charges: &[Charges], answers: Answers) -> Result<(Decision, Taken)> {
-        let Answers { mut parts, mut failures } = answers;
-        for (_, error) in &failures {
-            self.store.meter().record(Event::StoreFailure(error));
-        }
-        let mut decision = Decision::default();
-        for (charges, part) in charges.iter().zip(&parts) {
-            match part {
-                Ok(_) => {}
-                Err(StoreFailure::Open) => decision.unasked.extend(Unasked::of(charges, Source::Open)),
-                Err(_) => decision.unasked.extend(Unasked::of(charges, Source::Closed)),
-            }
-        }
-        let is_denied = !decision.is_allowed() || parts.iter().flatten().any(|part| !part.decision.is_allowed());
-        let closed = failures.iter().position(|(rule, _)| *rule == StoreFailure::Closed);
-        if is_denied || closed.is_some() {
-            let parts = charges.iter().zip(&mut parts);
-            join_all(parts.filter_map(|(charges, part)| Some(self.give_back(charges, part.as_mut().ok()?)))).await;
-        }
-        if let (false, Some(closed)) = (is_denied, closed) {
-            return Err(failures.swap_remove(closed).1);
-        }
-        for part in parts.iter_mut().flatten() {
-            decision.extend(std::mem::take(&mut part.decision));
-        }
-        for (_, error) in &failures {
-            tracing::warn!(%error, "the store gave no answer to a part of a decision, which was made without it");
-        }
-        Ok((decision, Taken(parts.into_iter().map(std::result::Result::ok).collect())))
-    }
-
     /// Decides on one item, by a write of its own.
     async fn drive_one(&self, charges: &Charges, pk: &str, patience: &Patience) -> Result<Driven> {
         Ok(self.take_one(charges, pk, patience).await?.1)
@@ -260,7 +289,7 @@ impl<S: Store> Limiter<S> {
         self.report(&take);
         let (decision, item) = answer?;
         let charged = take.charged().to_vec();
-        Ok((take, Driven { decision, charged, item }))
+        Ok((take, Driven { decision, charged, place: Place::Table(item) }))
     }
 
     /// Takes step after step; returns the decision, and the item as a charge left it.
@@ -336,15 +365,5 @@ impl<S: Store> Limiter<S> {
         for notice in take.notices() {
             self.store.meter().record(Event::Notice(notice));
         }
-    }
-}
-
-/// What happens to the call if the store failed with `error` on these charges: limits that only report never matter;
-/// contention, and what cannot be read or asked, must not become a way past the others.
-fn rule(charges: &Charges, error: &Error) -> StoreFailure {
-    match charges.only_report() {
-        true => StoreFailure::Open,
-        false if error.is_outage() => charges.on_store_failure(),
-        false => StoreFailure::Closed,
     }
 }

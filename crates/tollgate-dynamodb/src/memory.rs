@@ -1,35 +1,29 @@
 //! What this process last saw of a key's item: a guess for the form of the next write, and, while it is fresh, grounds to
 //! deny.
 //!
-//! Invariants: memory admits nothing; its age counts the time that a process is frozen for, by whichever of the two clocks
-//! saw more of it.
+//! Invariants: memory admits nothing; its age counts the time that a process is frozen for ([`Since`]).
 
+use crate::since::Since;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 use tollgate_core::Item;
 
 /// An item and when it was seen.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) item: Arc<Item>,
-    at: Instant,
-    at_wall: SystemTime,
+    since: Since,
 }
 
 impl Seen {
     pub(crate) fn now(item: Arc<Item>) -> Self {
-        Self { item, at: Instant::now(), at_wall: SystemTime::now() }
+        Self { item, since: Since::now() }
     }
 
     /// The same age, another item.
     pub(crate) fn with(&self, item: Arc<Item>) -> Self {
-        Self { item, ..self.clone() }
-    }
-
-    /// Whether it is no older than `age`. A wall clock that was set back makes it old.
-    fn is_fresh(&self, age: Duration) -> bool {
-        self.at.elapsed() < age && self.at_wall.elapsed().is_ok_and(|elapsed| elapsed < age)
+        Self { item, since: self.since }
     }
 }
 
@@ -56,7 +50,7 @@ impl Memory {
 
     /// What was seen so lately that it may deny.
     pub(crate) fn fresh(&self, pk: &str) -> Option<Arc<Item>> {
-        self.last(pk).filter(|seen| seen.is_fresh(self.denies_for)).map(|seen| seen.item)
+        self.last(pk).filter(|seen| seen.since.is_within(self.denies_for)).map(|seen| seen.item)
     }
 
     pub(crate) fn remember(&self, pk: &str, item: Option<Seen>) {

@@ -2,10 +2,11 @@
 //!
 //! Invariant: an event carries no key and no personal value, only names that the policy declares.
 
+use crate::breaker::BreakerState;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::take::Notice;
-use tollgate_core::{Decision, Held, LimitDecision, Mode, Outcome, Source};
+use tollgate_core::{Decision, Held, LimitDecision, Mode, Outcome, Source, StoreFailure};
 
 /// Something worth counting.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +43,12 @@ pub enum Event<'a> {
         /// By how many tokens.
         tokens: u64,
     },
-    /// A part of a decision failed: the store gave no answer, or the key was too contended.
+    /// A part of a decision failed: the store gave no answer or was not asked for that, or the key was too contended or hot.
     StoreFailure(&'a crate::Error),
+    /// A decision, or a part of it, was made without the store, by this rule, the strictest of the parts': the limiter is degraded.
+    Degraded(StoreFailure),
+    /// The circuit breaker opened, so that decisions skip the table, or closed again.
+    Breaker(BreakerState),
     /// The local clock is this many milliseconds ahead of the table's (behind, if negative) and is being corrected.
     ClockSkew(i64),
     /// A policy came into force.
@@ -97,6 +102,13 @@ pub struct Counters {
     throttled: AtomicU64,
     store_failures: AtomicU64,
     contended: AtomicU64,
+    hot_keys: AtomicU64,
+    suspended: AtomicU64,
+    degraded: AtomicU64,
+    local: AtomicU64,
+    local_denied: AtomicU64,
+    breaker_opened: AtomicU64,
+    breaker_closed: AtomicU64,
     clock_skews: AtomicU64,
     policies_loaded: AtomicU64,
     policies_rejected: AtomicU64,
@@ -135,6 +147,13 @@ pub struct Counts {
     pub throttled: u64,
     pub store_failures: u64,
     pub contended: u64,
+    pub hot_keys: u64,
+    pub suspended: u64,
+    pub degraded: u64,
+    pub local: u64,
+    pub local_denied: u64,
+    pub breaker_opened: u64,
+    pub breaker_closed: u64,
     pub clock_skews: u64,
     pub policies_loaded: u64,
     pub policies_rejected: u64,
@@ -174,6 +193,13 @@ impl Counters {
             throttled: get(&self.throttled),
             store_failures: get(&self.store_failures),
             contended: get(&self.contended),
+            hot_keys: get(&self.hot_keys),
+            suspended: get(&self.suspended),
+            degraded: get(&self.degraded),
+            local: get(&self.local),
+            local_denied: get(&self.local_denied),
+            breaker_opened: get(&self.breaker_opened),
+            breaker_closed: get(&self.breaker_closed),
             clock_skews: get(&self.clock_skews),
             policies_loaded: get(&self.policies_loaded),
             policies_rejected: get(&self.policies_rejected),
@@ -203,6 +229,8 @@ impl Meter for Counters {
                 }
                 let any = |is: fn(&LimitDecision) -> bool| u64::from(decision.limits.iter().any(is));
                 add(&self.from_memory, any(|l| l.source == Source::Cache));
+                add(&self.local, any(|l| l.source == Source::Local));
+                add(&self.local_denied, any(|l| l.source == Source::Local && l.is_in_the_way()));
                 add(&self.banned, any(|l| l.is_in_the_way() && matches!(l.held, Some(Held::Ban { .. }))));
                 add(&self.shadow_denied, any(|l| l.mode == Mode::Shadow && l.outcome != Outcome::Allowed));
             }
@@ -220,7 +248,12 @@ impl Meter for Counters {
             Event::Coalesced(calls) => add(&self.coalesced, calls),
             Event::Throttled => add(&self.throttled, 1),
             Event::StoreFailure(crate::Error::Contended { .. }) => add(&self.contended, 1),
+            Event::StoreFailure(crate::Error::HotKey(_)) => add(&self.hot_keys, 1),
+            Event::StoreFailure(crate::Error::Suspended) => add(&self.suspended, 1),
             Event::StoreFailure(_) => add(&self.store_failures, 1),
+            Event::Degraded(_) => add(&self.degraded, 1),
+            Event::Breaker(BreakerState::Closed) => add(&self.breaker_closed, 1),
+            Event::Breaker(_) => add(&self.breaker_opened, 1),
             Event::ClockSkew(_) => add(&self.clock_skews, 1),
             Event::PolicyLoaded { .. } => add(&self.policies_loaded, 1),
             Event::PolicyRejected => add(&self.policies_rejected, 1),

@@ -1,7 +1,8 @@
 //! How long a decision waits, how it makes way for others, and what it means that its time is over.
 //!
 //! Invariants: nothing is sent, and nobody sleeps, past the end; a write is sent again only if it was not applied; once
-//! others were seen to be in the way, running out of time is contention and no outage, so it never lets a call pass.
+//! others were seen to be in the way, running out of time is contention and no outage, so it never lets a call pass; nor is it
+//! one once the key was seen to be hot.
 
 use crate::error::{Error, Fate, Result};
 use crate::meter::{Event, Meter};
@@ -18,11 +19,13 @@ pub(crate) struct Patience {
     within: Duration,
     writes: AtomicU32,
     is_contended: AtomicBool,
+    is_hot: AtomicBool,
 }
 
 impl Patience {
     pub(crate) fn new(within: Duration) -> Self {
-        Self { until: Instant::now() + within, within, writes: AtomicU32::new(0), is_contended: AtomicBool::new(false) }
+        let (is_contended, is_hot) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { until: Instant::now() + within, within, writes: AtomicU32::new(0), is_contended, is_hot }
     }
 
     /// Sends a request that only reads.
@@ -51,6 +54,10 @@ impl Patience {
                 Err(error) if error.may_be_retried() => {
                     match error {
                         Error::Conflict => self.met_others(),
+                        Error::HotKey(_) => {
+                            self.is_hot.store(true, Ordering::Relaxed);
+                            meter.record(Event::Throttled);
+                        }
                         _ => meter.record(Event::Throttled),
                     }
                     self.pause(&mut backoff, error).await?;
@@ -87,9 +94,15 @@ impl Patience {
         Ok(())
     }
 
-    /// The end, as contention if that is what the time went to.
+    /// The end, as contention or a hot key if that is what the time went to.
     fn over(&self, error: Error) -> Error {
-        if self.is_contended.load(Ordering::Relaxed) { self.contended(error.fate()) } else { error }
+        if self.is_contended.load(Ordering::Relaxed) {
+            self.contended(error.fate())
+        } else if self.is_hot.load(Ordering::Relaxed) {
+            Error::HotKey(error.fate())
+        } else {
+            error
+        }
     }
 
     /// The end because of others.

@@ -11,6 +11,7 @@ use crate::error::{self, Context, Error, Result};
 use crate::expression;
 use crate::meter::{Event, Meter};
 use crate::partition_key;
+use crate::thaw::Rest;
 use crate::wire::Wire;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -118,6 +119,7 @@ pub trait Store: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct DynamoStore {
     client: Client,
+    rest: Arc<Rest>,
     table: String,
     endpoint: String,
     clock: Arc<dyn Clock>,
@@ -143,7 +145,8 @@ impl DynamoStore {
         let offset = Arc::new(offset);
         let wire = Wire { clock: clock.clone(), offset: offset.clone(), meter: meter.clone() };
         let client = Client::from_conf(aws_sdk_dynamodb::config::Builder::from(&config.sdk).interceptor(wire).build());
-        Self { client, table: table.to_owned(), endpoint: config.endpoint.clone(), clock, offset, meter }
+        let (rest, table, endpoint) = (Arc::new(Rest::new()), table.to_owned(), config.endpoint.clone());
+        Self { client, rest, table, endpoint, clock, offset, meter }
     }
 
     /// Opens the connection and learns the clock offset before the first decision: one read of a key that nobody has.
@@ -172,7 +175,8 @@ impl DynamoStore {
         start: Option<Attributes>,
     ) -> Result<(Vec<Attributes>, Option<Attributes>)> {
         let mut request = self
-            .client
+            .client()
+            .await
             .scan()
             .table_name(&self.table)
             .consistent_read(true)
@@ -202,7 +206,7 @@ impl DynamoStore {
 
     /// Deletes an item if its hold is still `hold`.
     pub(crate) async fn delete(&self, pk: &str, hold: Option<&AttributeValue>) -> Result<Deleted> {
-        let request = self.client.delete_item().table_name(&self.table);
+        let request = self.client().await.delete_item().table_name(&self.table);
         let request = request
             .key(partition_key::ATTRIBUTE, AttributeValue::S(pk.to_owned()))
             .expression_attribute_names("#hold", attributes::HOLD)
@@ -236,12 +240,18 @@ impl DynamoStore {
         &self.table
     }
 
+    /// The client for a request that goes out now.
+    async fn client(&self) -> &Client {
+        self.rest.end().await;
+        &self.client
+    }
+
     fn context(&self, action: &'static str) -> Context<'_> {
         Context { action, table: &self.table, endpoint: &self.endpoint }
     }
 
     async fn get(&self, pk: &str) -> Result<Option<Attributes>> {
-        let request = self.client.get_item().table_name(&self.table).consistent_read(true);
+        let request = self.client().await.get_item().table_name(&self.table).consistent_read(true);
         let request = request.key(partition_key::ATTRIBUTE, AttributeValue::S(pk.to_owned()));
         let request = request.return_consumed_capacity(ReturnConsumedCapacity::Total);
         let output = request.send().await;
@@ -327,7 +337,7 @@ impl Store for DynamoStore {
         let rendered = expression::render(write);
         let limits = charged(write);
         let pk = partition_key::of(item);
-        let request = self.client.update_item().table_name(&self.table);
+        let request = self.client().await.update_item().table_name(&self.table);
         let request = request
             .key(partition_key::ATTRIBUTE, AttributeValue::S(pk.clone()))
             .condition_expression(rendered.condition)
@@ -356,7 +366,8 @@ impl Store for DynamoStore {
     async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
         // What a transaction may do is granted by the actions in it (Developer Guide, "Using IAM with transactions").
         let context = self.context("dynamodb:UpdateItem");
-        let mut request = self.client.transact_write_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let mut request =
+            self.client().await.transact_write_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
         for (item, write) in writes {
             let rendered = expression::render(write);
             let update = Update::builder()

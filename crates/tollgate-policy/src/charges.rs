@@ -9,7 +9,7 @@ use crate::pseudonym::KeySecrets;
 use crate::route::{Route, RouteCharge};
 use crate::suggest;
 use std::collections::{BTreeMap, BTreeSet};
-use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName, StoreFailure};
+use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName};
 
 /// A cost on a limit, with the dimensions of its key given by the caller.
 #[derive(Debug, Clone, Copy)]
@@ -304,12 +304,12 @@ impl<'a> Grouped<'a> {
     fn finish(self, policy: &Policy) -> Result<Vec<Charges>> {
         let build = |(item, charged): (ItemKey, Vec<(&Limit, Charge)>)| {
             let horizon = policy.limits_in(&item).map(Limit::horizon_secs).max().unwrap_or(0);
-            let rule = charged.iter().filter_map(|(limit, _)| limit.on_store_failure).max();
+            let rule = charged.iter().map(|(limit, _)| limit.on_store_failure.unwrap_or_default()).max();
             let atomic = charged.iter().any(|(limit, _)| limit.atomic);
             let first = charged.iter().any(|(limit, _)| limit.first);
             let charges = Charges::new(item, charged.into_iter().map(|(_, charge)| charge).collect())?;
-            let charges = charges.with_horizon(horizon).atomically(atomic).asked_first(first);
-            Ok(charges.with_store_failure(rule.unwrap_or(StoreFailure::default())))
+            let charges = charges.with_horizon(horizon).atomically(atomic).asked_first(first).among(policy.instances());
+            Ok(charges.with_store_failure(rule.unwrap_or_default()))
         };
         self.0.into_iter().map(build).collect()
     }

@@ -51,6 +51,7 @@
 //! | --- | --- | --- |
 //! | `version` | 1, the version of this format | required |
 //! | `revision` | whole number from 1; raised when limits change, so that on a key newer figures win | 1 |
+//! | `instances` | how many processes share the limits while each decides by itself (`on_store_failure = "local"`), 1 to 1,000,000: of functions their reserved concurrency together | 1 |
 //! | `[identity]` | where dimensions come from, see below | see below |
 //! | `[plans]` | plans that callers can be on; without it, plans that callers name are ignored | none |
 //! | `plans.names` | array of names (`a-z`, then `a-z 0-9 _ -`) | required |
@@ -122,7 +123,7 @@
 //! | `mode` | `"enforce"`, or `"shadow"`: the limit decides, is charged and reports, but never denies | `"enforce"` |
 //! | `atomic` | `true`: a decision that charges this limit and others on other keys is one transaction, at double write units; for long quotas, which a charge that could not be given back would dent for long, and not for keys that many call at once, since a transaction keeps the others waiting | `false` |
 //! | `first` | `true`: where a decision is on several keys, this one's is asked before the others, which are charged only if it allows. One round trip more; a denial costs one write, and of many calls at once as many go on as it has room for (apart, each key chooses its own, and only those go on that all have chosen). Not in a transaction | `false` |
-//! | `on_store_failure` | `"open"`: the call passes, `"closed"`: it is refused with 503; the route's goes first, then the strictest of the failed key's limits | `"open"` |
+//! | `on_store_failure` | while the table gives no answer: `"local"`: each process admits its share, the limit over `instances`, and denies the rest; `"open"`: the call passes; `"closed"`: it is refused with 503. The route's goes first, then the strictest of the failed key's limits (`"closed"`, then `"local"`) | `"local"` |
 //! | `headers` | `"visible"`, or `"hidden"`: neither headers nor body of an answer name the limit or its figures | `"visible"` |
 //! | `penalty` | how long the limit locks a key that it has denied, see below | none |
 //! | `retry_jitter` | a denied caller is told to wait for up to so much longer than it has to, at random, like `"10s"`; up to `"1h"` | `"0s"` |

@@ -13,6 +13,7 @@ use crate::route::{Exemption, Route, RouteMatch};
 use crate::suggest;
 use crate::syntax::Syntax;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::Path;
 use tollgate_core::LimitName;
 
@@ -74,6 +75,7 @@ pub struct Parsed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     revision: u64,
+    instances: NonZeroU64,
     identity: Identity,
     plans: Plans,
     limits: Vec<Limit>,
@@ -87,6 +89,9 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Most processes that can be told to share the limits: 1,000,000.
+    pub const MOST_INSTANCES: u64 = 1_000_000;
+
     pub(crate) fn new(
         revision: u64,
         identity: Identity,
@@ -100,8 +105,25 @@ impl Policy {
         let mut ranked: Vec<(usize, &Route)> = routes.iter().enumerate().collect();
         ranked.sort_by(|(_, a), (_, b)| b.pattern.specificity(&a.pattern));
         let by_specificity = ranked.into_iter().map(|(i, _)| i).collect();
-        let secrets = KeySecrets::default();
-        Self { revision, identity, plans, limits, by_name, routes, by_specificity, exemptions, http, secrets }
+        let (instances, secrets) = (NonZeroU64::MIN, KeySecrets::default());
+        Self {
+            revision,
+            instances,
+            identity,
+            plans,
+            limits,
+            by_name,
+            routes,
+            by_specificity,
+            exemptions,
+            http,
+            secrets,
+        }
+    }
+
+    pub(crate) fn among(mut self, instances: NonZeroU64) -> Self {
+        self.instances = instances;
+        self
     }
 
     /// Parses and checks the text of a policy file.
@@ -148,6 +170,12 @@ impl Policy {
     pub fn with_revision(mut self, revision: u64) -> Self {
         self.revision = revision.max(1);
         self
+    }
+
+    /// How many processes share each limit while each has to decide by itself ([`StoreFailure::Local`](crate::StoreFailure)).
+    #[must_use]
+    pub fn instances(&self) -> NonZeroU64 {
+        self.instances
     }
 
     /// Where the dimensions come from.

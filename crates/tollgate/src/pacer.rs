@@ -107,8 +107,9 @@ impl<S: Store> Pacer<S> {
     /// Takes the next slot of `key`, dimensions and values, for a call of `cost`. One write, one round trip. A cost of 0 takes
     /// none, reads, and tells when the next would go.
     ///
-    /// Where the store gives no answer and `on_store_failure` is `"open"`, the call may go at once, without a slot
-    /// ([`Decision::unasked`] tells); a partner who must not see more than the rate wants `"closed"`.
+    /// Where the store gives no answer, this process tells slots of its share of the rate; if `on_store_failure` is `"open"`, the call
+    /// may go at once, without a slot ([`Decision::unasked`] tells). A partner who must not see more than the rate even if there
+    /// are more processes than `instances` says wants `"closed"`.
     ///
     /// # Errors
     ///

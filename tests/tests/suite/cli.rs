@@ -43,7 +43,8 @@ fn the_sample_policy_is_clean_and_the_schema_is_one() {
 
 #[test]
 fn parts_that_come_later_are_refused_by_name() {
-    let policy = file("version = 1\n[limits.a]\nkey = ['user']\nrate = '5/15min'\non_store_failure = 'local'\n");
+    let route = "[[routes]]\nmatch = 'GET /a'\ncharge = ['a']\nstep_up = { max_age = '5min' }\n";
+    let policy = file(&format!("version = 1\n[limits.a]\nkey = ['user']\nrate = '5/15min'\n{route}"));
     let output = run(&["policy", "check", path(&policy)]);
     assert!(output.status.code() == Some(1) && stdout(&output).contains("not supported by this version"));
 }
@@ -131,7 +132,12 @@ fn explain_resolves_a_request_as_the_layer_does_and_names_every_limit_and_dimens
     let told: Vec<_> = charges.iter().map(|c| (c["limit"].as_str().unwrap(), c["mode"].as_str().unwrap())).collect();
     assert_eq!(told, [("caller", "enforce"), ("order", "enforce"), ("account", "shadow")]);
     assert_eq!(charges[1]["partition_keys"], serde_json::json!(["1/own/order/order:7,region:eu"]));
-    assert_eq!((&charges[1]["on_store_failure"], &charges[2]["cost"]), (&"closed".into(), &2.into()));
+    let rules: Vec<_> = charges.iter().map(|c| c["on_store_failure"].as_str().unwrap()).collect();
+    assert_eq!(
+        (rules, &charges[2]["cost"]),
+        (vec!["local", "closed", "open"], &2.into()),
+        "a shadow is never in the way"
+    );
     assert!(charges[2]["key"].as_str().unwrap().starts_with("account:dev."), "{seen}");
     let text = stdout(&explain(&[&request[..], &["--claim", "sub=alice", "--source-ip", "203.0.113.1"]].concat()));
     for line in ["user = alice (claims.sub)", "caller: cost 1 of 9/h", "on key user:alice", "kept as a keyed hash"] {
@@ -291,7 +297,7 @@ fn explain_tells_unknown_plans_transactions_and_items_of_ones_own() {
         assert!(text.contains(says), "{says}: {text}");
     }
     let search = stdout(&explains(&policy, &["--method", "GET", "--path", "/search"]));
-    assert!(search.contains("an item of its own, open") && !search.contains("since the policy"), "{search}");
+    assert!(search.contains("an item of its own, local") && !search.contains("since the policy"), "{search}");
 }
 
 #[test]

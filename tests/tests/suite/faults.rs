@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tollgate::{Connection, Counters, DynamoStore, Limiter, Store, SystemClock};
 use tollgate_core::{Charges, StoreFailure};
@@ -67,6 +67,104 @@ async fn throttling_says_not_applied_and_is_retried_within_the_deadline() {
     let sent = requests.load(Ordering::SeqCst);
     assert!(sent >= 2, "sent {sent} times");
     assert_eq!((counters.counts().throttled, counters.counts().store_failures), (sent, 1));
+}
+
+/// As DynamoDB tells why (API Reference, "ThrottlingReason").
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hot_key_is_told_apart_from_a_table_that_throttles() {
+    let reason = |kind: &str| format!(r#"{{"reason":"{kind}","resource":"arn:aws:dynamodb:eu-west-1:1:table/t"}}"#);
+    let (hot, table) = (reason("TableWriteKeyRangeThroughputExceeded"), reason("TableWriteAccountLimitExceeded"));
+    let cases = [
+        (vec![&hot], true),
+        (vec![&hot, &hot], true),
+        (vec![&hot, &table], false),
+        (vec![&table], false),
+        (vec![], false),
+    ];
+    for code in ["ThrottlingException", "ProvisionedThroughputExceededException"] {
+        for (reasons, is_hot) in &cases {
+            let all: Vec<_> = reasons.iter().map(|reason| reason.as_str()).collect();
+            let field = if code == "ThrottlingException" { "throttlingReasons" } else { "ThrottlingReasons" };
+            let more: &'static str = format!(r#","{field}":[{}]"#, all.join(",")).leak();
+            let (url, requests) = says_more(400, code, more).await;
+            let (limiter, counters) = limiter(&url, Duration::from_millis(200)).await;
+            let error = limiter.take(&[closed()]).await.unwrap_err();
+            assert_eq!(
+                (matches!(error, Error::HotKey(_)), error.is_outage()),
+                (*is_hot, !is_hot),
+                "{code} {more}: {error:?}"
+            );
+            assert_eq!(error.fate(), Fate::NotApplied);
+            assert!(requests.load(Ordering::SeqCst) >= 2, "sent again within the deadline");
+            assert_eq!(counters.counts().hot_keys, u64::from(*is_hot));
+        }
+    }
+}
+
+/// Answers the first request of each connection with an empty item, and nothing after that, as what is between a frozen function and
+/// the table does with a connection that it has forgotten.
+async fn forgetful() -> (String, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let connections = Arc::new(AtomicU64::new(0));
+    let count = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            count.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let mut buffer = [0; 8192];
+                let _ = socket.read(&mut buffer).await;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: 2\r\n\r\n{}";
+                let _ = socket.write_all(head.as_bytes()).await;
+                std::future::pending::<()>().await;
+            });
+        }
+    });
+    (url, connections)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_has_been_idle_for_long_is_not_waited_for() {
+    let (url, connections) = forgetful().await;
+    let connection = Connection::from_environment().endpoint_url(&url).idle_at_most(Duration::from_millis(100));
+    let connected = tollgate::connect(&connection).await.unwrap();
+    let store = DynamoStore::new(&connected, TABLE, Arc::new(SystemClock), Arc::new(Counters::default()));
+    for opened in 1..=3 {
+        store.warm_up().await.expect("an answer, on a new connection");
+        assert_eq!(connections.load(Ordering::SeqCst), opened);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+}
+
+/// Answers each connection once and closes it 20 ms later, from a thread of its own.
+fn closing() -> (String, Arc<AtomicU64>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let connections = Arc::new(AtomicU64::new(0));
+    let count = connections.clone();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            count.fetch_add(1, Ordering::SeqCst);
+            let _ = socket.read(&mut [0; 8192]);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: 2\r\n\r\n{}";
+            let _ = socket.write_all(head.as_bytes());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    (url, connections)
+}
+
+/// A frozen function: nothing of the process runs while the server closes the connection, and the next decision comes first.
+#[tokio::test]
+async fn a_connection_that_the_server_closed_during_a_freeze_is_not_used() {
+    let (url, connections) = closing();
+    let store = DynamoStore::new(&connected(&url).await, TABLE, Arc::new(SystemClock), Arc::new(Counters::default()));
+    for opened in 1..=5 {
+        store.warm_up().await.expect("an answer, on a new connection");
+        assert_eq!(connections.load(Ordering::SeqCst), opened);
+        std::thread::sleep(Duration::from_millis(150));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

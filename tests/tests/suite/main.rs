@@ -11,6 +11,7 @@ mod conformance;
 mod contention;
 mod deadline;
 mod dev;
+mod failure;
 mod faults;
 mod figures;
 mod harness;

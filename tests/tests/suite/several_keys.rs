@@ -248,7 +248,7 @@ fn remaining(memory: &MemoryStore, charges: &Charges) -> u64 {
 #[tokio::test]
 async fn a_store_that_fails_for_one_key_does_what_that_keys_policy_says() {
     for atomic in [false, true] {
-        let [user, tenant] = user_and_tenant().map(|charges| charges.atomically(atomic));
+        let [user, tenant] = user_and_tenant().map(|c| c.atomically(atomic).with_store_failure(StoreFailure::Open));
         let (limiter, memory) = failing(&tenant, GONE);
         let decision = limiter.take(&[user.clone(), tenant.clone()]).await.unwrap();
         assert!(decision.is_allowed());
@@ -284,7 +284,7 @@ async fn a_denial_goes_before_a_failure_of_the_store() {
 #[tokio::test]
 async fn what_is_no_outage_never_lets_a_call_pass_but_where_limits_only_report() {
     let contended: fn() -> Error = || Error::Contended { writes: 16, fate: tollgate_dynamodb::Fate::NotApplied };
-    let [user, tenant] = user_and_tenant();
+    let [user, tenant] = user_and_tenant().map(|charges| charges.with_store_failure(StoreFailure::Open));
     let (limiter, memory) = failing(&tenant, contended);
     assert!(limiter.take(&[user.clone(), tenant.clone()]).await.is_err(), "open is for outages");
     assert_eq!(remaining(&memory, &user), 10);
@@ -297,21 +297,25 @@ async fn what_is_no_outage_never_lets_a_call_pass_but_where_limits_only_report()
 #[tokio::test]
 async fn a_cost_that_never_fits_is_no_admission_where_the_store_is_gone() {
     let [_, tenant] = user_and_tenant();
-    let dear = tenant.charges().iter().map(|c| Charge { cost: 4, ..c.clone() }).collect();
-    let dear = Charges::new(tenant.item().clone(), dear).unwrap();
     let (limiter, _) = failing(&tenant, GONE);
-    assert_eq!(limiter.take(&[dear]).await.unwrap().outcome(), Outcome::NeverFits);
+    for rule in [StoreFailure::Open, StoreFailure::Local] {
+        let dear = tenant.charges().iter().map(|c| Charge { cost: 4, ..c.clone() }).collect();
+        let dear = Charges::new(tenant.item().clone(), dear).unwrap().with_store_failure(rule);
+        assert_eq!(limiter.take(&[dear]).await.unwrap().outcome(), Outcome::NeverFits);
+    }
 }
 
 #[tokio::test]
 async fn a_cost_that_never_fits_gives_the_other_keys_back_what_they_were_charged() {
-    let [user, tenant] = user_and_tenant();
-    let dear = tenant.charges().iter().map(|c| Charge { cost: 4, ..c.clone() }).collect();
-    let dear = Charges::new(tenant.item().clone(), dear).unwrap();
-    let (limiter, memory) = failing(&tenant, GONE);
-    let decision = limiter.take(&[user.clone(), dear]).await.unwrap();
-    assert_eq!((decision.outcome(), remaining(&memory, &user)), (Outcome::NeverFits, 10));
-    assert_eq!(memory.counters().counts().refunded, 1);
+    for rule in [StoreFailure::Open, StoreFailure::Local] {
+        let [user, tenant] = user_and_tenant();
+        let dear = tenant.charges().iter().map(|c| Charge { cost: 4, ..c.clone() }).collect();
+        let dear = Charges::new(tenant.item().clone(), dear).unwrap().with_store_failure(rule);
+        let (limiter, memory) = failing(&tenant, GONE);
+        let decision = limiter.take(&[user.clone(), dear]).await.unwrap();
+        assert_eq!((decision.outcome(), remaining(&memory, &user)), (Outcome::NeverFits, 10));
+        assert_eq!(memory.counters().counts().refunded, 1);
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ mod gateway;
 mod routes;
 
 use crate::args::{ClockKind, DevArgs};
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, Fault, Faults, Faulty};
 use crate::error::{CliError, Result};
 use crate::open::{self, Place};
 use crate::secrets::Keys;
@@ -41,6 +41,7 @@ pub struct Dev {
     api: Api<DynamoStore>,
     counters: Arc<Counters>,
     manual: Option<ManualClock>,
+    faults: Faults,
     embedded: Option<Embedded>,
     endpoint: String,
 }
@@ -56,7 +57,8 @@ impl Dev {
         let keys = if own { Keys::OfOnesOwn } else { Keys::Of(&args.target) };
         let policy = secrets::attach(open::policy(&args.policy.policy)?, keys).await?;
         let manual = (args.clock == ClockKind::Manual).then(|| ManualClock::new(SystemClock.now()));
-        let Place { target, connected, embedded } = Place::of(&args.target, manual.as_ref()).await?;
+        let faults = Faults::default();
+        let Place { target, connected, embedded } = Place::of(&args.target, manual.as_ref(), Some(&faults)).await?;
         if own {
             secrets::sign(&policy, &connected, &target.table).await?;
         }
@@ -68,7 +70,15 @@ impl Dev {
         let (store, counters) = open::store_at(&connected, &target.table, manual.as_ref()).await?;
         let limiter = Arc::new(Limiter::new(store).with_deadline(DEADLINE));
         let api = Api::new(policy.clone(), Arc::clone(&limiter), OneForAll::new(Some(OneForAll::DEVELOPMENT)));
-        Ok(Self { policy, limiter, api, counters, manual, embedded, endpoint: connected.endpoint().to_owned() })
+        let endpoint = connected.endpoint().to_owned();
+        Ok(Self { policy, limiter, api, counters, manual, faults, embedded, endpoint })
+    }
+
+    /// Makes the table do so from now on. While something is wrong with it, decisions have no more time than in production.
+    fn fail(&self, faulty: Faulty) {
+        self.faults.set(faulty);
+        let is_sound = faulty.store == Fault::Ok;
+        self.limiter.set_deadline(if is_sound { DEADLINE } else { Limiter::<DynamoStore>::DEADLINE });
     }
 }
 

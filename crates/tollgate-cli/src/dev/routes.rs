@@ -24,6 +24,7 @@ pub fn router(dev: Arc<Dev>) -> Router {
     Router::new()
         .route("/v1/decisions", any(decide))
         .route("/dev/clock", post(set_clock))
+        .route("/dev/faults", post(set_faults))
         .route("/dev/stats", get(stats))
         .method_not_allowed_fallback(other_method)
         .fallback(sample_api)
@@ -85,6 +86,22 @@ async fn set_clock(State(dev): Shared, body: Bytes) -> Response {
     }
 }
 
+async fn set_faults(State(dev): Shared, body: Bytes) -> Response {
+    if dev.embedded.is_none() {
+        return problem(StatusCode::CONFLICT, "the table is not the embedded one; start without --endpoint-url");
+    }
+    match serde_json::from_slice(&body) {
+        Ok(faulty) => {
+            dev.fail(faulty);
+            Json(faulty).into_response()
+        }
+        Err(error) => {
+            let expected = r#"write {"store":"pause"} (or "ok", "error"), or {"store":"slow","ms":200}"#;
+            problem(StatusCode::BAD_REQUEST, &format!("{error}; {expected}"))
+        }
+    }
+}
+
 async fn stats(State(dev): Shared) -> Response {
     let store = dev.limiter.store();
     let mut stats = json!({
@@ -93,6 +110,7 @@ async fn stats(State(dev): Shared) -> Response {
         "clock": if dev.manual.is_some() { "manual" } else { "system" },
         "now_ms": store.moment().now.as_millis(),
         "passwords_tried": dev.api.passwords_tried(),
+        "breaker": dev.limiter.breaker().as_str(),
     });
     if let (Value::Object(stats), Ok(Value::Object(counts))) = (&mut stats, serde_json::to_value(dev.counters.counts()))
     {

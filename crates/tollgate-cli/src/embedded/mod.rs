@@ -3,7 +3,10 @@
 //! It is spoken to through the AWS SDK over a socket like any other endpoint, so nothing is tested that does not run in
 //! production. Invariant: its TTL and its `Date` header follow one clock, the system's or a manual one.
 
+mod faults;
 mod front;
+
+pub use faults::{Fault, Faults, Faulty};
 
 use crate::error::{CliError, Result};
 use dynoxide::Database;
@@ -37,6 +40,15 @@ impl Embedded {
     ///
     /// [`CliError::System`] if the database or the port cannot be had.
     pub async fn start(clock: Option<ManualClock>) -> Result<Self> {
+        Self::start_with(clock, None).await
+    }
+
+    /// The same behind `faults`, if they are given.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub async fn start_with(clock: Option<ManualClock>, faults: Option<Faults>) -> Result<Self> {
         let failed = |e: &dyn std::fmt::Display| CliError::System(format!("cannot start the embedded DynamoDB: {e}"));
         let database = match &clock {
             Some(clock) => Database::memory_with_clock(Arc::new(Follow(clock.clone()))),
@@ -50,7 +62,7 @@ impl Embedded {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|e| failed(&e))?;
         let thread = std::thread::Builder::new().name("embedded-dynamodb".to_owned());
-        let thread = thread.spawn(move || runtime.block_on(serve(served, clock, ready, stopped)));
+        let thread = thread.spawn(move || runtime.block_on(serve(served, (clock, faults), ready, stopped)));
         let thread = thread.map_err(|e| failed(&e))?;
         let address = started.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
         Ok(Self { endpoint: format!("http://{address}"), database, stop: Some(stop), thread: Some(thread) })
@@ -86,7 +98,7 @@ impl Drop for Embedded {
 
 async fn serve(
     database: Database,
-    clock: Option<ManualClock>,
+    front: (Option<ManualClock>, Option<Faults>),
     ready: oneshot::Sender<std::io::Result<SocketAddr>>,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -96,10 +108,10 @@ async fn serve(
         let sweep = database.clone();
         tokio::spawn(dynoxide::server::serve_with_shutdown(listener, database, std::future::pending()));
         tokio::spawn(sweep_now_and_then(sweep));
-        // Replies carry the system's date; for a manual clock they pass through a front that dates them anew.
-        match clock {
-            None => Ok(address),
-            Some(clock) => front::start(address, clock).await,
+        // Replies carry the system's date; for a manual clock they pass through a front that dates them anew, as they do for faults.
+        match front {
+            (None, None) => Ok(address),
+            (clock, faults) => front::start(address, clock, faults.unwrap_or_default()).await,
         }
     };
     let bound: std::io::Result<SocketAddr> = bound.await;

@@ -218,7 +218,8 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             ResolvedKey::Missing(part) => (None, Some(part.to_string())),
             _ => (None, None),
         };
-        let is_open = items.iter().all(|c| c.on_store_failure() == StoreFailure::Open);
+        // On an item whose limits only report no failure matters.
+        let denying = items.iter().filter(|c| !c.only_report()).map(|c| c.on_store_failure());
         Ok(Charge {
             limit: charge.limit.to_string(),
             cost: charge.cost,
@@ -239,7 +240,7 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             penalty: limit.penalty().as_ref().map(Penalty::of),
             retry_jitter_ms: Some(millis_rounded_up(limit.retry_jitter())).filter(|ms| *ms > 0),
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
-            on_store_failure: if is_open { "open" } else { "closed" },
+            on_store_failure: denying.max().unwrap_or(StoreFailure::Open).as_str(),
             own_item: limit.has_own_item(),
             atomic: items.iter().any(|c| together.contains(c)),
             partition_keys,

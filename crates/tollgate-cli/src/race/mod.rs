@@ -88,7 +88,7 @@ async fn race(args: &RaceArgs) -> Result<Report> {
     if args.processes > args.clients {
         return Err(CliError::Input(format!("{} processes need as many clients; raise --clients", args.processes)));
     }
-    let place = Place::of(&args.target, None).await?;
+    let place = Place::of(&args.target, None, None).await?;
     let race = Race::new(&place.target, args.keys, args.capacity, args.clients.into(), !args.running_clocks)?;
     let mut report =
         Report { clients: args.clients, processes: args.processes, capacity: args.capacity, ..Report::default() };

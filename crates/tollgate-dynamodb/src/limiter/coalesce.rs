@@ -8,7 +8,7 @@
 //! returned; a caller that stops waiting, or is dropped while it goes for others, keeps nobody from going on; what may have been
 //! charged for somebody is not charged for him again.
 
-use super::{Driven, Limiter};
+use super::{Driven, Limiter, Place};
 use crate::error::{Error, Result};
 use crate::meter::Event;
 use crate::partition_key;
@@ -42,7 +42,7 @@ enum Turn {
 }
 
 /// Where a call stands.
-enum Place {
+enum Spot {
     First(Front),
     Waiting(oneshot::Receiver<Turn>),
     /// Others are under way with other charges.
@@ -62,19 +62,19 @@ impl Lines {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(self: &Arc<Self>, pk: &str, charges: &Charges) -> Place {
+    fn place(self: &Arc<Self>, pk: &str, charges: &Charges) -> Spot {
         let mut lines = self.lock();
         match lines.get_mut(pk) {
             None => {
                 lines.insert(pk.to_owned(), Line { charges: charges.clone(), waiting: VecDeque::new() });
-                Place::First(Front { lines: Arc::clone(self), pk: pk.to_owned() })
+                Spot::First(Front { lines: Arc::clone(self), pk: pk.to_owned() })
             }
             Some(line) if line.charges == *charges => {
                 let (told, turn) = oneshot::channel();
                 line.waiting.push_back(told);
-                Place::Waiting(turn)
+                Spot::Waiting(turn)
             }
-            Some(_) => Place::Apart,
+            Some(_) => Spot::Apart,
         }
     }
 }
@@ -144,15 +144,15 @@ impl Drop for Others {
 impl<S: Store> Limiter<S> {
     /// Decides on one item, together with calls that are alike and under way.
     pub(super) async fn drive(&self, charges: &Charges) -> Result<Driven> {
-        let (pk, patience) = (&*partition_key::of(charges.item()), Patience::new(self.deadline));
+        let (pk, patience) = (&*partition_key::of(charges.item()), self.patience());
         if !(self.coalesces && charges.can_be_grouped()) {
             return self.drive_one(charges, pk, &patience).await;
         }
         loop {
             let front = match self.lines.place(pk, charges) {
-                Place::Apart => return self.drive_one(charges, pk, &patience).await,
-                Place::First(front) => front,
-                Place::Waiting(turn) => match patience.turn(turn).await? {
+                Spot::Apart => return self.drive_one(charges, pk, &patience).await,
+                Spot::First(front) => front,
+                Spot::Waiting(turn) => match patience.turn(turn).await? {
                     Some(Turn::Go(front)) => front,
                     Some(Turn::Answer(answer)) => return answer,
                     Some(Turn::Again) | None => continue,
@@ -194,10 +194,14 @@ impl<S: Store> Limiter<S> {
                     return own.ok_or(error);
                 }
             };
-            let Some(item) = driven.item.clone().filter(|_| driven.decision.is_allowed()) else {
+            let left = match &driven.place {
+                Place::Table(Some(item)) if driven.decision.is_allowed() => Some(Arc::clone(item)),
+                Place::Table(_) | Place::Here => None,
+            };
+            let Some(item) = left else {
                 match self.denial(charges, pk, &driven.decision, together) {
                     Some(denial) => {
-                        let denied = || Driven { decision: denial.clone(), charged: Vec::new(), item: None };
+                        let denied = || Driven::uncharged(denial.clone());
                         others.answer_all(|| Ok(denied()));
                         return Ok(own.unwrap_or_else(denied));
                     }
@@ -208,7 +212,7 @@ impl<S: Store> Limiter<S> {
             };
             self.store.meter().record(Event::Coalesced(together - 1));
             for (decision, charged) in take.shares(charges, together, &item) {
-                let driven = Driven { decision, charged, item: Some(Arc::clone(&item)) };
+                let driven = Driven { decision, charged, place: Place::Table(Some(Arc::clone(&item))) };
                 match own {
                     None => own = Some(driven),
                     Some(_) => {
@@ -220,7 +224,7 @@ impl<S: Store> Limiter<S> {
             }
             most = u64::MAX;
             if let Some(denial) = self.tell_denial(charges, &item) {
-                others.answer_all(|| Ok(Driven { decision: denial.clone(), charged: Vec::new(), item: None }));
+                others.answer_all(|| Ok(Driven::uncharged(denial.clone())));
             }
         }
         own.ok_or_else(|| Error::Ambiguous("a call that went for others has no answer".to_owned()))

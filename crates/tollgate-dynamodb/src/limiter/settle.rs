@@ -4,11 +4,12 @@
 //! Invariant: a write whose fate is unknown is sent again only if the table can tell that it was applied; what is not given
 //! back comes back as the bucket refills.
 
-use super::{Driven, Limiter, Met, Taken};
-use crate::error::{Fate, Result};
+use super::{Driven, Limiter, Met, Place, Taken};
+use crate::breaker::BreakerState;
+use crate::error::{Error, Fate, Result};
 use crate::meter::Event;
 use crate::partition_key;
-use crate::patience::{Backoff, Patience};
+use crate::patience::Backoff;
 use crate::store::Store;
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub struct Settled {
 }
 
 /// An item after its settlement.
+#[derive(Default)]
 struct Left {
     /// Whether there was anything to settle.
     wrote: bool,
@@ -65,14 +67,11 @@ impl<S: Store> Limiter<S> {
         actual: impl Fn(&LimitName) -> Option<Actual>,
     ) -> Settled {
         let settle = async |(charges, part): (&Charges, Option<Driven>)| {
-            let mut part = part?;
-            let left = part.item.take()?;
+            let part = part?;
             let told = |charged: Charged| actual(charged.limit()).map(|actual| (charged, actual));
             let wanted: Vec<_> = part.charged.into_iter().filter_map(told).collect();
             (!wanted.is_empty()).then_some(())?;
-            // What this process has seen of the item since fits better.
-            let left = self.memory.last(&partition_key::of(charges.item())).map_or(left, |seen| seen.item);
-            Some(self.settle_item(charges, wanted, left).await)
+            Some(self.settle_item(charges, wanted, part.place).await)
         };
         let mut settled = Settled::default();
         for answer in join_all(charges.iter().zip(taken.0).map(settle)).await.into_iter().flatten() {
@@ -103,14 +102,18 @@ impl<S: Store> Limiter<S> {
 
     /// Gives back what a part of a refused call was charged, and tells its limits as they are then.
     pub(super) async fn give_back(&self, charges: &Charges, part: &mut Driven) {
-        let (Some(left), false) = (part.item.take(), part.charged.is_empty()) else { return };
+        if part.charged.is_empty() {
+            return;
+        }
         let all = std::mem::take(&mut part.charged).into_iter().map(|charged| (charged, Actual::Cost(0))).collect();
-        match self.settle_item(charges, all, left).await {
+        match self.settle_item(charges, all, std::mem::replace(&mut part.place, Place::Table(None))).await {
             Ok(left) => {
                 if left.wrote {
                     self.store.meter().record(Event::Refunded);
                 }
-                part.decision = Decision::new(left.limits);
+                if !left.limits.is_empty() {
+                    part.decision = Decision::new(left.limits);
+                }
             }
             Err(error) => {
                 self.store.meter().record(Event::RefundLost);
@@ -119,8 +122,22 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    async fn settle_item(&self, charges: &Charges, wanted: Vec<(Charged, Actual)>, left: Arc<Item>) -> Result<Left> {
+    async fn settle_item(&self, charges: &Charges, wanted: Vec<(Charged, Actual)>, place: Place) -> Result<Left> {
         let now = self.store.moment().now;
+        let left = match place {
+            // What this process has seen of the item since fits better.
+            Place::Table(Some(left)) => {
+                self.memory.last(&partition_key::of(charges.item())).map_or(left, |seen| seen.item)
+            }
+            Place::Table(None) => return Ok(Left::default()),
+            Place::Here => {
+                let (wrote, beyond) = self.locals.settle(charges, wanted, now);
+                return Ok(Left { wrote, beyond, ..Left::default() });
+            }
+        };
+        if self.breaker() != BreakerState::Closed {
+            return Err(Error::Suspended);
+        }
         let (settlement, step) = Settlement::start(wanted, &left, now, fastrand::u64(..));
         let begun = (step, left, now);
         match self.go_through(charges, &settlement, begun.clone()).await {
@@ -142,7 +159,7 @@ impl<S: Store> Limiter<S> {
         (mut step, mut item, mut now): (Step, Arc<Item>, Timestamp),
     ) -> Result<Left> {
         let pk = partition_key::of(charges.item());
-        let patience = Patience::new(self.deadline);
+        let patience = self.patience();
         let mut backoff = Backoff::new(Self::FIRST_PAUSE);
         for _ in 0..Self::MOST_WRITES {
             let (beyond, late) = (settlement.beyond(&item, now), settlement.late(Some(&item)));

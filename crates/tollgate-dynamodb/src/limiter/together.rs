@@ -4,7 +4,8 @@
 //! looked at, or moved without a charge, is so by itself before. Items whose limits only report cannot refuse the call, so
 //! they are no part of the transaction.
 
-use super::{Answers, Driven, Limiter, Met, rule};
+use super::conclude::{Answers, Part, rule};
+use super::{Driven, Limiter, Met, Place};
 use crate::error::{Fate, Result};
 use crate::memory::Seen;
 use crate::partition_key;
@@ -38,7 +39,7 @@ impl<S: Store> Limiter<S> {
         Answers { parts: in_order, failures }
     }
 
-    /// None of the items is decided if the store fails, so the strictest rule of all holds.
+    /// None of the items is decided if the store fails, so each follows its rule.
     async fn transact_or_fail(&self, charges: &[&Charges]) -> Answers {
         let mut items: Vec<_> = charges.iter().map(|charges| self.begin_together(charges)).collect();
         let answer = self.drive_together(&mut items).await;
@@ -50,8 +51,9 @@ impl<S: Store> Limiter<S> {
                 Answers { parts, failures: Vec::new() }
             }
             Err(error) => {
-                let rule = charges.iter().map(|charges| rule(charges, &error)).max().unwrap_or(StoreFailure::Closed);
-                Answers { parts: charges.iter().map(|_| Err(rule)).collect(), failures: vec![(rule, error)] }
+                let parts: Vec<Part> = charges.iter().map(|charges| Err(rule(charges, &error))).collect();
+                let strictest = charges.iter().map(|charges| rule(charges, &error)).max();
+                Answers { parts, failures: vec![(strictest.unwrap_or(StoreFailure::Closed), error)] }
             }
         }
     }
@@ -66,7 +68,7 @@ impl<S: Store> Limiter<S> {
 
     /// Until one of the items denies or all are charged.
     async fn drive_together(&self, items: &mut [Together<'_>]) -> Result<()> {
-        let patience = Patience::new(self.deadline);
+        let patience = self.patience();
         let mut backoff = Backoff::new(Self::FIRST_PAUSE);
         for attempt in 0..=Self::MOST_WRITES {
             let prepared = join_all(items.iter_mut().map(|item| self.prepare(item, &patience))).await;
@@ -189,7 +191,7 @@ impl<S: Store> Limiter<S> {
             (_, Some(seen)) if is_denied => Decision::new(Take::tell(item.charges, &seen.item, self.store.moment())),
             _ => return Driven::unasked(item.charges),
         };
-        Driven { decision, charged: item.take.charged().to_vec(), item: item.charged }
+        Driven { decision, charged: item.take.charged().to_vec(), place: Place::Table(item.charged) }
     }
 }
 

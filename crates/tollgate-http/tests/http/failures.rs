@@ -36,10 +36,32 @@ async fn a_closed_route_is_503_with_nothing_of_the_store_in_it() {
     }
 }
 
+/// The store is gone, and each process decides by its share: who has used it up is limited, and nobody else.
+#[tokio::test]
+async fn a_route_that_says_nothing_is_decided_by_a_share_of_its_limits() {
+    for failure in OUTAGES {
+        let app = App::new(&SAMPLE.replacen("version  = 1", "version = 1\ninstances = 5", 1));
+        app.fail_with(failure);
+        for left in (0..10).rev() {
+            let passed = app.ask("POST", "/api/orders", "alice", &[]).await;
+            let told = format!("\"orders\";r={left};");
+            assert!(passed.status == 201 && passed.header("ratelimit").unwrap().contains(&told), "{passed:?}");
+            let declared = passed.header("ratelimit-policy").unwrap();
+            assert!(declared.starts_with("\"orders\";q=50;w=3600"), "{declared}");
+        }
+        let denied = app.ask("POST", "/api/orders", "alice", &[]).await;
+        assert_eq!((denied.status, denied.header("retry-after")), (429, Some("360")));
+        assert_eq!(denied.json()["error"], json!("rate_limited"));
+        assert_eq!(app.ask("POST", "/api/orders", "bob", &[]).await.status, 201);
+    }
+}
+
 #[tokio::test]
 async fn an_open_route_passes_without_figures() {
+    let policy = "version = 1\n[limits.orders]\nkey = ['user']\nrate = '5/h'\n\
+        [[routes]]\nmatch = 'POST /api/orders'\ncharge = ['orders']\non_store_failure = 'open'\n";
     for failure in OUTAGES {
-        let app = App::new(SAMPLE);
+        let app = App::new(policy);
         app.fail_with(failure);
         let passed = app.ask("POST", "/api/orders", "alice", &[]).await;
         assert_eq!((passed.status, passed.text.as_str()), (201, "decided: true"));
@@ -48,7 +70,7 @@ async fn an_open_route_passes_without_figures() {
 }
 
 #[tokio::test]
-async fn what_is_no_outage_is_503_on_an_open_route_too() {
+async fn what_is_no_outage_is_503_on_a_route_that_is_not_closed_too() {
     for failure in OTHERS {
         let app = App::new(SAMPLE);
         app.fail_with(failure);

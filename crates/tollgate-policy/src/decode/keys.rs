@@ -19,7 +19,7 @@ pub const KEYS: &[KeyList] =
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
-    keys: &["version", "revision", "identity", "plans", "limits", "routes", "exempt", "http"],
+    keys: &["version", "revision", "instances", "identity", "plans", "limits", "routes", "exempt", "http"],
     later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
 };
 

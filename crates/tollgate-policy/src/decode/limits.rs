@@ -447,11 +447,6 @@ fn upgrade_url(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {
 
 /// `on_store_failure` of a limit or a route.
 pub(super) fn store_failure(report: &mut Report<'_>, node: Node<'_>) -> Option<StoreFailure> {
-    if node.get_ref().as_str() == Some("local") {
-        let help = "write `on_store_failure = \"open\"` or `\"closed\"`";
-        report.error(&node.span(), "`on_store_failure = \"local\"` is not supported by this version", help);
-        return None;
-    }
-    let words = [("open", StoreFailure::Open), ("closed", StoreFailure::Closed)];
+    let words = [StoreFailure::Local, StoreFailure::Open, StoreFailure::Closed].map(|rule| (rule.as_str(), rule));
     fields::word(report, node, "on_store_failure", &words)
 }

@@ -18,6 +18,7 @@ use crate::policy::{Plans, Policy};
 use crate::report::Report;
 use crate::suggest;
 use fields::{Fields, Node};
+use std::num::NonZeroU64;
 use toml::de::DeTable;
 
 /// The only `version` of the file format so far.
@@ -31,6 +32,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
         Some(node) => fields::integer(report, node, "revision", 1..=u64::MAX, "1"),
         None => Some(1),
     };
+    let instances = instances(report, &root);
     let identity = identity::decode(report, root.get("identity"));
     let plans = plans(report, root.get("plans"));
     let scope = limits::Scope { dimensions: identity.names(), plans: &plans };
@@ -47,7 +49,12 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let limits = limits.into_iter().map(|entry| entry.limit).collect::<Option<Vec<_>>>()?;
     let routes = routes.into_iter().map(|entry| entry.value).collect();
     let exemptions = exemptions.into_iter().map(|entry| entry.value).collect();
-    Some(Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http))
+    Some(Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http).among(instances?))
+}
+
+fn instances(report: &mut Report<'_>, root: &Fields<'_>) -> Option<NonZeroU64> {
+    let Some(node) = root.get("instances") else { return Some(NonZeroU64::MIN) };
+    fields::integer(report, node, "instances", 1..=Policy::MOST_INSTANCES, "20").and_then(NonZeroU64::new)
 }
 
 /// Whether `[http]` has a `cors`, right or wrong.

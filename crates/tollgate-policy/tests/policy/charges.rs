@@ -173,9 +173,30 @@ fn a_limit_with_an_item_of_its_own_is_charged_apart() {
 fn the_route_decides_on_store_failure_then_the_strictest_limit_of_the_item() {
     let policy = policy(SEVERAL);
     let rules: Vec<_> = resolved(&policy, "/a").iter().map(Charges::on_store_failure).collect();
-    assert_eq!(rules, [StoreFailure::Closed, StoreFailure::Open, StoreFailure::Open]);
+    assert_eq!(rules, [StoreFailure::Closed, StoreFailure::Local, StoreFailure::Local]);
     let rules: Vec<_> = resolved(&policy, "/b").iter().map(Charges::on_store_failure).collect();
     assert_eq!(rules, [StoreFailure::Open, StoreFailure::Open]);
+}
+
+#[test]
+fn of_an_items_limits_the_strictest_counts_and_one_that_says_nothing_is_local() {
+    let rule = |of_one: &str, of_other: &str| {
+        let limits = [of_one, of_other]
+            .map(|said| if said.is_empty() { String::new() } else { format!("on_store_failure = '{said}'") });
+        let [one, other] = limits;
+        let policy = policy(&format!(
+            "version = 1\ninstances = 20\n[limits.a]\nkey = ['user']\nrate = '1/s'\n{one}\n[limits.b]\nkey = ['user']\nrate = '1/s'\n{other}\n"
+        ));
+        let wanted = |limit| Wanted { limit, key: &[("user", "alice")], plan: None, cost: 1 };
+        let charges = policy.charges(&[wanted("a"), wanted("b")]).expect("valid");
+        assert_eq!((charges.len(), charges[0].instances().get()), (1, 20));
+        charges[0].on_store_failure()
+    };
+    assert_eq!(rule("", ""), StoreFailure::Local);
+    assert_eq!(rule("open", "open"), StoreFailure::Open);
+    assert_eq!(rule("open", ""), StoreFailure::Local);
+    assert_eq!(rule("local", "open"), StoreFailure::Local);
+    assert_eq!(rule("", "closed"), StoreFailure::Closed);
 }
 
 #[test]

@@ -44,6 +44,9 @@ fn top_level() {
     one("version = \"1\"", "1:11", "version must be a whole number, not a string");
     one("version = 1\nrevision = 0", "2:12", "revision must be a whole number at least 1, not 0");
     one("version = 1\nrevision = -3", "2:12", "not -3");
+    one("version = 1\ninstances = 0", "2:13", "instances must be a whole number from 1 to 1000000, not 0");
+    one("version = 1\ninstances = 1_000_001", "2:13", "from 1 to 1000000");
+    one("version = 1\ninstances = \"20\"", "2:13", "instances must be a whole number");
     one("version = 1\nlimit = {}", "2:1", "unknown key `limit`");
     one("version = 1\n[edge]\nscope = \"regional\"", "2:2", "`edge` is not supported by this version");
     one("version = 1\nlimits = 3", "2:10", "[limits] must be a table, not an integer");
@@ -175,9 +178,7 @@ fn figures_of_plans() {
 #[test]
 fn what_comes_later_is_refused_in_so_many_words() {
     let later = "not supported by this version";
-    one(&extra("on_store_failure = \"local\""), "5:20", later);
     one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"5min\" }"), "16:1", later);
-    one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\non_store_failure = \"local\""), "16:20", later);
 }
 
 #[test]

@@ -76,6 +76,8 @@ fn valid_policies_pass_both() {
         "version = 1".to_owned(),
         limit(""),
         limit("message = \"{{ {rate}\"\nupgrade_url = \"https://example.com/x\""),
+        limit("on_store_failure = \"local\""),
+        "version = 1\ninstances = 20".to_owned(),
         limit("on_store_failure = \"open\"\non_change = \"reset\"\nburst = 1_000"),
         limit("mode = \"shadow\"\nown_item = true\natomic = true"),
         limit("penalty = { first = \"1min\" }"),
@@ -107,10 +109,16 @@ fn valid_policies_pass_both() {
 fn structural_mistakes_fail_both() {
     let limit = |rest: &str| format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"5/15min\"\n{rest}\n");
     let route = |rest: &str| limit(&format!("[[routes]]\nmatch = \"GET /x\"\n{rest}"));
-    let mut wrong: Vec<String> =
-        ["", "version = 2", "version = \"1\"", "version = 1\nx = 1", "version = 1\nrevision = 0"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut wrong: Vec<String> = [
+        "",
+        "version = 2",
+        "version = \"1\"",
+        "version = 1\nx = 1",
+        "version = 1\nrevision = 0",
+        "version = 1\ninstances = 0",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     wrong.extend(
         ["[edge]", "[routes]", "plans = {}", "plans = { names = [] }"].map(|rest| format!("version = 1\n{rest}")),
     );
@@ -151,7 +159,7 @@ fn structural_mistakes_fail_both() {
             "mode = \"silent\"",
             "own_item = \"no\"",
             "atomic = 1",
-            "on_store_failure = \"local\"",
+            "on_store_failure = \"cached\"",
             "on_change = \"x\"",
             "message = 5",
             "message = \"\"",
@@ -205,7 +213,7 @@ fn structural_mistakes_fail_both() {
             "charge = [{ limit = \"a\", settle_within = 60 }]",
             "charge = [{ limit = \"a\", settle_within = \"a minute\" }]",
             "charge = [\"a\"]\nstep_up = {}",
-            "charge = [\"a\"]\non_store_failure = \"local\"",
+            "charge = [\"a\"]\non_store_failure = \"cached\"",
         ]
         .map(route),
     );

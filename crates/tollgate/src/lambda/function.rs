@@ -48,6 +48,7 @@ impl Function {
         let store = DynamoStore::new(&connected, &settings.table, Arc::new(SystemClock), counters.clone());
         warm_up(&store).await;
         let limiter = Arc::new(Limiter::new(store).with_deadline(settings.deadline));
+        limiter.set_instances(settings.instances);
         Ok(Self { limiter, counters, refresher })
     }
 

@@ -4,8 +4,10 @@
 
 use super::error::{InitError, Result};
 use crate::source::{PolicySource, SecretsSource};
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::Duration;
+use tollgate_policy::Policy;
 
 /// What Lambda itself sets ("Defined runtime environment variables"), and without which its runtime panics.
 const SET_BY_LAMBDA: [&str; 4] = [
@@ -23,6 +25,7 @@ const SET_BY_LAMBDA: [&str; 4] = [
 /// | `TOLLGATE_POLICY` | the policy: a file (a relative path starts at the function's root), `ssm:`, `s3://` or `appconfig://` | `tollgate.toml` |
 /// | `TOLLGATE_POLICY_REFRESH_S` | seconds after which an invocation looks for a newer policy, 1 to 86,400 | 60 |
 /// | `TOLLGATE_DEADLINE_MS` | milliseconds that a decision may take, 1 to 60,000 | 50 |
+/// | `TOLLGATE_INSTANCES` | how many environments share the limits where each decides by itself, 1 to 1,000,000, in place of the policy's `instances`: the reserved concurrency of all functions on the table | the policy's |
 /// | `TOLLGATE_KEY_SECRETS` | secrets that personal values are hashed under, like `k2=SECRET,k1=SECRET` ([`KeySecrets`](tollgate_policy::KeySecrets)) | none |
 /// | `TOLLGATE_KEY_SECRETS_PARAMETER` | or the name of an SSM parameter (`SecureString`) with that text | none |
 /// | `TOLLGATE_ENDPOINT_URL` | another DynamoDB endpoint than the Region's | none |
@@ -37,6 +40,8 @@ pub struct Settings {
     pub policy_refresh: Duration,
     /// What a decision may take, all its requests and waits included.
     pub deadline: Duration,
+    /// How many environments share the limits where each decides by itself; `None` if the policy says.
+    pub instances: Option<NonZeroU64>,
     /// Another DynamoDB endpoint than the Region's.
     pub endpoint_url: Option<String>,
     /// Where the secrets are that personal values are hashed under.
@@ -75,15 +80,14 @@ impl Settings {
             PolicySource::File(path) => PolicySource::File(Path::new(&root).join(path)),
             elsewhere => elsewhere,
         };
-        let whole = |name, most, default| match value(name, &lookup) {
-            None => Ok(default),
-            Some(text) => whole(name, text, most),
-        };
+        let given = |name, most| value(name, &lookup).map(|text| whole(name, text, most)).transpose();
+        let whole = |name, most, default| given(name, most).map(|given| given.unwrap_or(default));
         Ok(Self {
             table,
             policy,
             policy_refresh: Duration::from_secs(whole("TOLLGATE_POLICY_REFRESH_S", 86_400, 60)?),
             deadline: Duration::from_millis(whole("TOLLGATE_DEADLINE_MS", 60_000, Self::DEADLINE_MS)?),
+            instances: given("TOLLGATE_INSTANCES", Policy::MOST_INSTANCES)?.and_then(NonZeroU64::new),
             endpoint_url: value("TOLLGATE_ENDPOINT_URL", &lookup),
             key_secrets: SecretsSource::from_lookup(&lookup)?,
         })
@@ -136,6 +140,15 @@ mod tests {
         assert_eq!(policy("conf/limits.toml"), file("/var/task/conf/limits.toml"));
         assert_eq!(policy("/opt/limits.toml"), file("/opt/limits.toml"));
         assert_eq!(policy("ssm:/tollgate/policy"), "ssm:/tollgate/policy".parse().unwrap());
+    }
+
+    #[test]
+    fn instances_are_the_policys_unless_they_are_told() {
+        let instances = |text| of(&[("TOLLGATE_TABLE", "t"), ("TOLLGATE_INSTANCES", text)]).map(|s| s.instances);
+        assert_eq!((instances("").unwrap(), instances("20").unwrap()), (None, NonZeroU64::new(20)));
+        for bad in ["0", "1000001", "many"] {
+            assert!(instances(bad).unwrap_err().to_string().contains("from 1 to 1000000"), "{bad}");
+        }
     }
 
     #[test]
