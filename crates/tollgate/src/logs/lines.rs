@@ -120,6 +120,7 @@ where
 mod tests {
     use super::*;
     use crate::logs::LINES_PER_SECOND;
+    use serde_json::json;
     use std::sync::Arc;
     use tracing_subscriber::layer::SubscriberExt;
 
@@ -155,9 +156,9 @@ mod tests {
         });
         let [line] = &lines[..] else { unreachable!("{lines:?}") };
         let of = |name: &str| line[name].clone();
-        assert_eq!([of("requestId"), of("route"), of("n")], ["r-1".into(), "GET /a\nb".into(), 1.into()]);
-        assert_eq!([of("limit"), of("cost"), of("fits")], ["orders".into(), (-1).into(), false.into()]);
-        assert_eq!([of("message"), of("level"), of("none")], ["denied 7".into(), "WARN".into(), Value::Null]);
+        assert_eq!([of("requestId"), of("route"), of("n")], [json!("r-1"), json!("GET /a\nb"), json!(1)]);
+        assert_eq!([of("limit"), of("cost"), of("fits")], [json!("orders"), json!(-1), json!(false)]);
+        assert_eq!([of("message"), of("level"), of("none")], [json!("denied 7"), json!("WARN"), json!(null)]);
         let time = DateTime::from_str(line["timestamp"].as_str().unwrap(), Format::DateTime).unwrap();
         assert!(time.secs() > 1_700_000_000 && line["target"].as_str().unwrap().starts_with("tollgate::logs"));
     }
