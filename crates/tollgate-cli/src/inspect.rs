@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::hold::Told;
 use crate::key::Subject;
 use crate::lock::ToldLock;
-use crate::{open, output};
+use crate::{open, output, secrets};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Bucket, Charge, Charges, Held, Item, ItemKey, LimitName, Terms};
 use tollgate_dynamodb::admin::{self, Inspection};
 use tollgate_dynamodb::{attributes, partition_key};
-use tollgate_policy::rate_text;
+use tollgate_policy::{KeySecrets, rate_text};
 
 #[derive(Serialize)]
 struct Inspected {
@@ -31,6 +31,9 @@ struct Inspected {
 #[derive(Serialize)]
 struct Remembered {
     key: String,
+    /// What stands for the key in logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_ref: Option<String>,
     pk: String,
     now_ms: u64,
     exists: bool,
@@ -78,19 +81,20 @@ pub(crate) async fn run(args: &KeyArgs) -> Result<()> {
     let subject = Subject::of(args).await?;
     let store = open::target(&args.on.target).await?;
     let shared = subject.shared();
+    let secrets = secrets::of_environment().await?;
     let (mut own_items, mut retiring) = (Vec::new(), Vec::new());
     for item in subject.items().iter().filter(|item| **item != shared) {
         let items = if item.key == subject.key { &mut own_items } else { &mut retiring };
-        items.push(view(item, admin::inspect(&store, item).await?)?);
+        items.push(view(item, &secrets, admin::inspect(&store, item).await?)?);
     }
-    let shared = view(&shared, admin::inspect(&store, &shared).await?)?;
+    let shared = view(&shared, &secrets, admin::inspect(&store, &shared).await?)?;
     let inspected = Inspected { shared, own_items, retiring };
     subject.say_which_items_are_missing();
     subject.say_which_keys_are_missing();
     output::result(args.on.json, &inspected, || text(&inspected))
 }
 
-fn view(key: &ItemKey, inspection: Inspection) -> Result<Remembered> {
+fn view(key: &ItemKey, secrets: &KeySecrets, inspection: Inspection) -> Result<Remembered> {
     let Inspection { now, item: found, raw, .. } = inspection;
     let exists = found.is_some();
     let item = found.unwrap_or_default();
@@ -100,6 +104,7 @@ fn view(key: &ItemKey, inspection: Inspection) -> Result<Remembered> {
     let limits = names.into_iter().map(|name| Ok((name.to_string(), told(key, &item, name, moment)?)));
     Ok(Remembered {
         key: key.key.to_string(),
+        key_ref: secrets.reference(&key.key),
         pk: partition_key::of(key),
         now_ms: now.as_millis(),
         exists,
@@ -147,6 +152,9 @@ fn text(inspected: &Inspected) -> String {
     let mut text = String::new();
     for item in std::iter::once(&inspected.shared).chain(&inspected.own_items).chain(&inspected.retiring) {
         let _ = writeln!(text, "{}  ({})  told to within a second", item.key, item.pk);
+        if let Some(reference) = &item.key_ref {
+            let _ = writeln!(text, "  in logs: {reference}");
+        }
         if let Some(hold) = &item.hold {
             let _ = writeln!(text, "  {}", Told::text(Some(hold)));
         }

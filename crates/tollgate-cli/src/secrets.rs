@@ -35,10 +35,7 @@ pub(crate) async fn attach(policy: Policy, keys: Keys<'_>) -> Result<Policy> {
     if !policy.requires_secrets() {
         return Ok(policy);
     }
-    let source = SecretsSource::from_lookup(|name| std::env::var(name).ok());
-    let input = |error: &dyn std::error::Error| CliError::Input(error.to_string());
-    let secrets = source.map_err(|error| input(&error))?.read(&ReaderOptions::default()).await;
-    let mut secrets = secrets.map_err(|error| input(&error))?;
+    let mut secrets = of_environment().await?;
     if secrets.is_empty() && are_under_development(keys).await? {
         note("note: personal values are hashed under the development secret, since TOLLGATE_KEY_SECRETS is not set");
         secrets = KeySecrets::development();
@@ -52,6 +49,14 @@ pub(crate) async fn attach(policy: Policy, keys: Keys<'_>) -> Result<Policy> {
         )));
     }
     Ok(policy.with_secrets(secrets))
+}
+
+/// The secrets that the environment names; empty if it names none.
+pub(crate) async fn of_environment() -> Result<KeySecrets> {
+    let source = SecretsSource::from_lookup(|name| std::env::var(name).ok());
+    let input = |error: &dyn std::error::Error| CliError::Input(error.to_string());
+    let secrets = source.map_err(|error| input(&error))?.read(&ReaderOptions::default()).await;
+    secrets.map_err(|error| input(&error))
 }
 
 async fn are_under_development(keys: Keys<'_>) -> Result<bool> {

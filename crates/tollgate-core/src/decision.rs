@@ -20,6 +20,18 @@ pub enum Outcome {
     NeverFits,
 }
 
+impl Outcome {
+    /// The name used in JSON, logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::NeverFits => "never_fits",
+        }
+    }
+}
+
 /// Where the answer came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

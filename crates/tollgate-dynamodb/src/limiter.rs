@@ -27,9 +27,11 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::time::Instant;
 #[cfg(doc)]
 use tollgate_core::TokenBucket;
 use tollgate_core::{Charged, Charges, Decision, Item, LimitName, Source, Step, StoreFailure, Take, Unasked, Write};
+use tracing::Instrument;
 
 /// Decides charges on a store. Cheap to share behind an [`Arc`]; one a process.
 #[derive(Debug)]
@@ -195,24 +197,32 @@ impl<S: Store> Limiter<S> {
     ///
     /// As [`Self::take`].
     pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
-        let result = match self.known_denial(charges) {
-            Some(denial) => Ok((denial, Taken::default())),
-            None => {
-                let answers = match self.breaker.admit() {
-                    Some(leave) => {
-                        let answers = self.ask(charges).await;
-                        leave.report(answers.health(), self.store.meter());
-                        answers
-                    }
-                    None => Answers::suspended(charges),
-                };
-                self.conclude(charges, answers).await
-            }
+        let began = Instant::now();
+        let span = tracing::info_span!("decision", items = charges.len(), outcome = tracing::field::Empty);
+        let result = self.decide(charges).instrument(span.clone()).await;
+        let (outcome, event) = match &result {
+            Ok((decision, _)) => (decision.outcome().as_str(), Event::Decision(decision)),
+            Err(_) => ("unavailable", Event::Unavailable(charges)),
         };
-        if let Ok((decision, _)) = &result {
-            self.store.meter().record(Event::Decision(decision));
-        }
+        span.record("outcome", outcome);
+        self.store.meter().record(Event::Took(began.elapsed()));
+        self.store.meter().record(event);
         result
+    }
+
+    async fn decide(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
+        if let Some(denial) = self.known_denial(charges) {
+            return Ok((denial, Taken::default()));
+        }
+        let answers = match self.breaker.admit() {
+            Some(leave) => {
+                let answers = self.ask(charges).await;
+                leave.report(answers.health(), self.store.meter());
+                answers
+            }
+            None => Answers::suspended(charges),
+        };
+        self.conclude(charges, answers).await
     }
 
     /// The denial that follows from what this process saw of the items a moment ago, if one does.

@@ -4,9 +4,11 @@
 
 use crate::breaker::BreakerState;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tollgate_core::take::Notice;
-use tollgate_core::{Decision, Held, LimitDecision, Mode, Outcome, Source, StoreFailure};
+use tollgate_core::{Charges, Decision, Held, LimitDecision, Mode, Outcome, Source, StoreFailure};
 
 /// Something worth counting.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +22,10 @@ pub enum Event<'a> {
     ReadUnits(u64),
     /// A decision was made.
     Decision(&'a Decision),
+    /// No decision on these charges could be made, and the call is to be refused: the limiter failed, nobody is limited.
+    Unavailable(&'a [Charges]),
+    /// How long a decision took, made or not.
+    Took(Duration),
     /// Something happened on the way to a decision.
     Notice(&'a Notice),
     /// So many calls shared the write of another.
@@ -75,6 +81,29 @@ pub trait Meter: Send + Sync + fmt::Debug {
     fn record(&self, event: Event<'_>);
 }
 
+impl<M: Meter + ?Sized> Meter for Arc<M> {
+    fn record(&self, event: Event<'_>) {
+        (**self).record(event);
+    }
+}
+
+/// Takes events if there is one.
+impl<M: Meter> Meter for Option<M> {
+    fn record(&self, event: Event<'_>) {
+        if let Some(meter) = self {
+            meter.record(event);
+        }
+    }
+}
+
+/// Both take every event.
+impl<A: Meter, B: Meter> Meter for (A, B) {
+    fn record(&self, event: Event<'_>) {
+        self.0.record(event);
+        self.1.record(event);
+    }
+}
+
 /// Counts every event in memory.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -85,6 +114,7 @@ pub struct Counters {
     allowed: AtomicU64,
     denied: AtomicU64,
     never_fits: AtomicU64,
+    unavailable: AtomicU64,
     from_memory: AtomicU64,
     banned: AtomicU64,
     shadow_denied: AtomicU64,
@@ -130,6 +160,7 @@ pub struct Counts {
     pub allowed: u64,
     pub denied: u64,
     pub never_fits: u64,
+    pub unavailable: u64,
     pub from_memory: u64,
     pub banned: u64,
     pub shadow_denied: u64,
@@ -176,6 +207,7 @@ impl Counters {
             allowed: get(&self.allowed),
             denied: get(&self.denied),
             never_fits: get(&self.never_fits),
+            unavailable: get(&self.unavailable),
             from_memory: get(&self.from_memory),
             banned: get(&self.banned),
             shadow_denied: get(&self.shadow_denied),
@@ -234,6 +266,8 @@ impl Meter for Counters {
                 add(&self.banned, any(|l| l.is_in_the_way() && matches!(l.held, Some(Held::Ban { .. }))));
                 add(&self.shadow_denied, any(|l| l.mode == Mode::Shadow && l.outcome != Outcome::Allowed));
             }
+            Event::Unavailable(_) => add(&self.unavailable, 1),
+            Event::Took(_) => {}
             Event::Refunded => add(&self.refunded, 1),
             Event::RefundLost => add(&self.refunds_lost, 1),
             Event::Settled => add(&self.settled, 1),

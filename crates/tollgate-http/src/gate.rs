@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tollgate_core::{Charges, Decision};
 use tollgate_dynamodb::{Event, Limiter, Store, Taken};
 use tollgate_policy::{LivePolicy, up_to};
+use tracing::Instrument;
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -58,7 +59,10 @@ impl<S: Store> Gate<S> {
         let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
         let body = body::wanted(&policy, matched.route, body).await;
         let now = self.limiter.store().moment().now;
-        match self.decide(&Asked::new(&policy, &matched, parts, &facts, body, now)).await {
+        // Only what the policy and the gateway have written: no part of the request.
+        let (route, id) = (matched.route.pattern().as_str(), facts.context("requestId"));
+        let span = tracing::info_span!("request", route, apiRequestId = id);
+        match self.decide(&Asked::new(&policy, &matched, parts, &facts, body, now)).instrument(span).await {
             Ok((decided, charges, taken)) if decided.decision.is_allowed() => {
                 let additions = Additions::of(&decided, &exchange);
                 let unsettled = Unsettled::new(&policy, &decided, charges, taken);

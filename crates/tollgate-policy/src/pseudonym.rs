@@ -12,6 +12,7 @@ use sha2::Sha256;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use tollgate_core::Key;
 
 /// Secrets that personal values are hashed under and tokens of devices are signed by: the active one, and those that are
 /// being retired.
@@ -78,6 +79,15 @@ impl KeySecrets {
     /// The names of the secrets, the active one first.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|secret| secret.id.as_str())
+    }
+
+    /// What stands for `key` where neither its values nor their spelling may be read, as in logs: `ID.HASH` under the active
+    /// secret, the same wherever that is the active one; `None` without secrets. Whoever has no secret can only tell that two
+    /// are of one key.
+    #[must_use]
+    pub fn reference(&self, key: &Key) -> Option<String> {
+        // A dimension's name has no blanks, so this is never a pseudonym.
+        self.0.first()?.pseudonym("key reference", &key.to_string())
     }
 
     /// The active secret's name, and its signature of `parts`; the first of them says what for, and is no dimension's name.
@@ -207,6 +217,22 @@ mod tests {
         for other in ["k3.AAAAAAAAAAAAAAAAAAAAAA", "k1.AAAA", "k1", "k1.", "admin@x.org"] {
             assert!(!both.is_pseudonym(other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_reference_is_of_the_whole_key_under_the_active_secret_and_no_pseudonym() {
+        let both = secrets(&format!("k2={NEW},k1={OLD}"));
+        let of = |key: &str| both.reference(&key.parse().unwrap()).unwrap();
+        let alice = of("tenant:acme,user:alice");
+        assert!(alice.starts_with("k2.") && !alice.contains("alice"));
+        assert_eq!(
+            Some(&alice),
+            secrets(&format!("k2={NEW}")).reference(&"tenant:acme,user:alice".parse().unwrap()).as_ref()
+        );
+        assert!(["user:alice", "tenant:acm,user:ealice", "tenant:acme,user:bob"].iter().all(|key| of(key) != alice));
+        let pseudonyms: Vec<_> = both.pseudonyms("user", "alice").collect();
+        assert!(!pseudonyms.contains(&of("user:alice")));
+        assert_eq!(KeySecrets::default().reference(&"user:alice".parse().unwrap()), None);
     }
 
     #[test]

@@ -221,11 +221,6 @@ fn known(limit: &LimitDecision, allowed: bool) -> Answer<'_> {
     let reports = limit.mode == Mode::Shadow;
     let wait = limit.retry_after.map(millis_rounded_up);
     let paced = limit.terms.figures.is_paced().then(|| millis_rounded_up(limit.starts_after));
-    let said = match limit.outcome {
-        Outcome::Denied => "denied",
-        Outcome::NeverFits => "never_fits",
-        _ => "allowed",
-    };
     Answer {
         // Of the decision, not of this limit: whoever reads one answer of an array must not take a refusal for a permission.
         allowed,
@@ -236,7 +231,7 @@ fn known(limit: &LimitDecision, allowed: bool) -> Answer<'_> {
         reset_ms: Some(millis_rounded_up(limit.reset_after)),
         source: limit.source.as_str(),
         wait_ms: paced.map(|ms| if reports { 0 } else { ms }),
-        shadow: reports.then_some(said),
+        shadow: reports.then_some(limit.outcome.as_str()),
         shadow_retry_after_ms: wait.filter(|_| reports),
         shadow_wait_ms: paced.filter(|_| reports),
         held: limit.held.map(tollgate_core::Held::as_str),

@@ -29,12 +29,18 @@
 //! | [`pacer`] | calls that go out, each told when it may go |
 //! | [`source`] | the policy in production: read from a file, SSM, S3 or AppConfig, refreshed without a deployment |
 //! | `http` | a tower layer in front of a handler, and its answers (feature `http`; `axum` on axum, `lambda-http` on Lambda events) |
-//! | `lambda` (feature `lambda`) | what a Lambda function does in init |
+//! | [`metrics`], [`denials`] | what is counted, for CloudWatch; a line for each denial |
+//! | `logs` (feature `logs`) | structured logs, bounded |
+//! | `lambda` (feature `lambda`) | what a Lambda function does in init and around an invocation |
 //! | [`testing`] | a store in memory and a manual clock |
 
 pub mod decisions;
+pub mod denials;
 #[cfg(feature = "lambda")]
 pub mod lambda;
+#[cfg(feature = "logs")]
+pub mod logs;
+pub mod metrics;
 pub mod pacer;
 pub mod source;
 pub mod testing;

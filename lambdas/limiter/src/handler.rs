@@ -8,6 +8,7 @@ use crate::http::{self, Event, Response};
 use serde_json::Value;
 use tollgate::decisions::{self, Reply};
 use tollgate::{Limiter, Policy, Store};
+use tracing::Instrument;
 
 /// The largest body that is read, in bytes after decoding. A decision's JSON has a few hundred.
 pub const LARGEST_BODY: usize = 64 * 1024;
@@ -42,7 +43,9 @@ async fn respond<S: Store>(policy: &Policy, limiter: &Limiter<S>, event: &Event<
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
-    let Reply { status, body } = decisions::decide(policy, limiter, &body).await;
+    let id = event.context("requestId").and_then(Value::as_str);
+    let span = tracing::info_span!("request", apiRequestId = id);
+    let Reply { status, body } = decisions::decide(policy, limiter, &body).instrument(span).await;
     let response = Response::new(status, body);
     // When the table will answer again is not known; a whole second is the least that the header can say.
     if status == 503 { response.with_header("retry-after", "1") } else { response }

@@ -30,7 +30,7 @@ async fn serve(function: Function) -> Result<(), lambda_runtime::Error> {
     let function = &function;
     // The event stays text until here, since a decision parses its own.
     let handle = move |event: LambdaEvent<Box<RawValue>>| async move {
-        let policy = function.policy_in_force().await;
+        let policy = function.begin().await;
         // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
         Box::pin(handler::answer(&policy, &function.limiter, event.payload.get())).await
     };

@@ -37,7 +37,7 @@ async fn serve(function: Function) -> Result<(), Error> {
     let (function, api) = (&function, &api);
     let answer = move |request: Request| async move {
         // Looks for a newer policy if it is time; the layer asks for the one in force.
-        function.policy_in_force().await;
+        let _invocation = function.begin().await;
         api.call(request).await
     };
     // As `lambda_http::run`, but for what the event may hold.

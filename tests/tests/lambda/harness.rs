@@ -15,6 +15,9 @@ pub const PATIENCE_MS: &str = "60000";
 /// Secrets for policies that count by personal values or devices.
 pub const SECRETS: (&str, &str) = ("TOLLGATE_KEY_SECRETS", "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8");
 
+/// The file that a function's output goes to.
+const OUTPUT: &str = "output";
+
 pub const LIMITER: &str = env!("CARGO_BIN_EXE_limiter-under-test");
 pub const SAMPLE_API: &str = env!("CARGO_BIN_EXE_sample-api-under-test");
 
@@ -75,7 +78,7 @@ impl TaskRoot {
 /// A function under test, in a sandbox that stays alive or the test fails.
 pub struct Function {
     sandbox: Sandbox,
-    _root: TaskRoot,
+    root: TaskRoot,
 }
 
 impl Function {
@@ -95,7 +98,21 @@ impl Function {
     pub async fn with(program: &str, root: TaskRoot, variables: &[(&str, &str)]) -> Self {
         let variables = [&[("TOLLGATE_DEADLINE_MS", PATIENCE_MS), ("RUST_LOG", "off")], variables].concat();
         let sandbox = Sandbox::start(Path::new(program), &variables, root.path()).await.unwrap();
-        Self { sandbox, _root: root }
+        Self { sandbox, root }
+    }
+
+    /// The function as it is deployed: what it prints is told by [`Self::printed`].
+    pub async fn printing(program: &str, root: TaskRoot, variables: &[(&str, &str)]) -> Self {
+        let variables = [&[("TOLLGATE_DEADLINE_MS", PATIENCE_MS), SECRETS], variables].concat();
+        let output = std::fs::File::create(root.path().join(OUTPUT)).unwrap();
+        let sandbox = Sandbox::start_into(output, Path::new(program), &variables, root.path()).await.unwrap();
+        Self { sandbox, root }
+    }
+
+    /// All that the function has printed until now, without a wait, as Lambda would have it when the answer has arrived and the
+    /// process is frozen.
+    pub fn printed(&self) -> String {
+        std::fs::read_to_string(self.root.path().join(OUTPUT)).unwrap()
     }
 
     pub fn sandbox(&mut self) -> &mut Sandbox {

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
 
 mod direct;
+mod emf;
 mod events;
 mod harness;
 mod http;
 mod init;
 mod login;
+mod printed;
 mod proxy;
 mod sample_api;
 mod sandboxes;

@@ -249,6 +249,10 @@ fn secrets_come_from_the_environment_and_a_rotation_is_seen_under_both() {
     let (before, both) = (json(&inspect(old, &endpoint)), json(&inspect(&format!("{new},{old}"), &endpoint)));
     assert!(both["key"].as_str().unwrap().starts_with("account:k2."));
     assert_eq!(both["retiring"][0]["key"], before["key"]);
+    // What stands for it in logs is under the active one, as the functions have it.
+    let reference = |shown: &Value| shown["key_ref"].as_str().unwrap().to_owned();
+    assert!(reference(&before).starts_with("k1.") && reference(&both).starts_with("k2."));
+    assert_ne!(reference(&both), reference(&both["retiring"][0]));
     for (secrets, says) in [("k1=sekret", "it is not"), ("", "TOLLGATE_KEY_SECRETS")] {
         let output = inspect(secrets, if secrets.is_empty() { "http://192.0.2.1:8000" } else { &endpoint });
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

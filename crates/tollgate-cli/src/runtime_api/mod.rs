@@ -48,6 +48,20 @@ impl Sandbox {
     ///
     /// [`CliError::System`] if there is no port, or the program cannot be started.
     pub async fn start(program: &Path, variables: &[(&str, &str)], task_root: &Path) -> Result<Self> {
+        Self::start_into(std::io::stderr(), program, variables, task_root).await
+    }
+
+    /// The same, with what it prints going to `output`, which Lambda would send to CloudWatch Logs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub async fn start_into(
+        output: impl Into<Stdio>,
+        program: &Path,
+        variables: &[(&str, &str)],
+        task_root: &Path,
+    ) -> Result<Self> {
         let failed = |e| CliError::System(format!("cannot start {}: {e}", program.display()));
         let server = Server::start().await?;
         // Absolute, since the process starts in another folder than this one.
@@ -63,7 +77,7 @@ impl Sandbox {
             .env("LAMBDA_TASK_ROOT", task_root)
             .current_dir(task_root)
             .stdin(Stdio::null())
-            .stdout(Stdio::from(std::io::stderr()))
+            .stdout(output)
             .kill_on_drop(true);
         let spawned = Instant::now();
         let child = command.spawn().map_err(failed)?;

@@ -40,6 +40,9 @@ pub enum InitError {
     /// The secrets that personal values are hashed under cannot be read.
     #[error(transparent)]
     Secrets(#[from] crate::source::SecretsError),
+    /// CloudWatch would not take the metrics under these names.
+    #[error("TOLLGATE_METRICS_NAMESPACE, or the function's name: {0}")]
+    Metrics(#[from] crate::metrics::BadName),
     /// There is no Region, or the endpoint is none.
     #[error(transparent)]
     Connection(#[from] tollgate_dynamodb::Error),
@@ -50,7 +53,9 @@ impl InitError {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::NotLambda(_) | Self::Missing { .. } | Self::Invalid { .. } => "Tollgate.Environment",
+            Self::NotLambda(_) | Self::Missing { .. } | Self::Invalid { .. } | Self::Metrics(_) => {
+                "Tollgate.Environment"
+            }
             Self::Policy(_) => "Tollgate.Policy",
             Self::Secrets(_) => "Tollgate.Secrets",
             Self::Connection(_) => "Tollgate.Connection",

@@ -1,11 +1,18 @@
 //! A function's parts, ready for invocations.
+//!
+//! Invariant: what an invocation has counted is written before its answer goes out, however it ends; between two invocations
+//! Lambda freezes the process, and nothing here waits for a time when it does not.
 
 use super::error::Result;
 use super::settings::Settings;
+use crate::denials::Denials;
+use crate::metrics::Metrics;
 use crate::source::{ReaderOptions, RefreshOptions, Refresher};
-use crate::{Connection, Counters, DynamoStore, Limiter, Policy, SystemClock, connect};
+use crate::{Connection, DynamoStore, Limiter, Policy, SystemClock, connect};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
+use tollgate_dynamodb::Meter;
 use tollgate_policy::LivePolicy;
 
 /// What the first request may take in init, in which DNS, TCP, TLS and credentials are paid for. Lambda gives init 10 s.
@@ -17,9 +24,16 @@ const WARM_UP: Duration = Duration::from_secs(2);
 pub struct Function {
     /// The limiter, on the table.
     pub limiter: Arc<Limiter<DynamoStore>>,
-    /// What is counted.
-    pub counters: Arc<Counters>,
+    /// What is counted, unless metrics are off.
+    pub metrics: Option<Arc<Metrics>>,
     refresher: Refresher,
+}
+
+/// An invocation, and the policy that it decides by. Dropped at its end, it writes the metrics.
+#[derive(Debug)]
+pub struct Invocation<'f> {
+    function: &'f Function,
+    policy: Arc<Policy>,
 }
 
 impl Function {
@@ -38,31 +52,55 @@ impl Function {
     ///
     /// As [`Function::from_environment`].
     pub async fn start(settings: &Settings) -> Result<Self> {
-        let counters = Arc::new(Counters::default());
         let secrets = settings.key_secrets.read(&ReaderOptions::default()).await?;
+        let metrics = settings.metrics.as_ref().map(|to| Metrics::new(&to.namespace, &to.service)).transpose()?;
+        let metrics = metrics.map(Arc::new);
+        let meter: Arc<dyn Meter> = Arc::new((metrics.clone(), Denials::new(secrets.clone())));
         let refresh = RefreshOptions::default().every(settings.policy_refresh).secrets(secrets);
-        let refresher = Refresher::start(settings.policy.clone(), counters.clone(), refresh).await?;
+        let refresher = Refresher::start(settings.policy.clone(), meter.clone(), refresh).await?;
         let mut connection = Connection::from_environment();
         connection.endpoint_url.clone_from(&settings.endpoint_url);
         let connected = connect(&connection).await?;
-        let store = DynamoStore::new(&connected, &settings.table, Arc::new(SystemClock), counters.clone());
+        let store = DynamoStore::new(&connected, &settings.table, Arc::new(SystemClock), meter);
         warm_up(&store).await;
         let limiter = Arc::new(Limiter::new(store).with_deadline(settings.deadline));
         limiter.set_instances(settings.instances);
-        Ok(Self { limiter, counters, refresher })
+        let function = Self { limiter, metrics, refresher };
+        function.write_metrics();
+        Ok(function)
     }
 
-    /// The policy that an invocation decides by; called once, at its start. If the one in force is old enough, a newer one
-    /// is looked for first.
-    pub async fn policy_in_force(&self) -> Arc<Policy> {
+    /// Called once at the start of each invocation: if the policy in force is old enough, a newer one is looked for first. Keep
+    /// what this returns until the answer is there.
+    pub async fn begin(&self) -> Invocation<'_> {
         self.refresher.refresh_if_due().await;
-        self.live().current()
+        Invocation { function: self, policy: self.live().current() }
     }
 
     /// The policy in force, as it changes.
     #[must_use]
     pub fn live(&self) -> &LivePolicy {
         self.refresher.live()
+    }
+
+    fn write_metrics(&self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.write();
+        }
+    }
+}
+
+impl Deref for Invocation<'_> {
+    type Target = Policy;
+
+    fn deref(&self) -> &Policy {
+        &self.policy
+    }
+}
+
+impl Drop for Invocation<'_> {
+    fn drop(&mut self) {
+        self.function.write_metrics();
     }
 }
 

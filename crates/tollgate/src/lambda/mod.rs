@@ -1,4 +1,4 @@
-//! What a Lambda function does in init: read its environment, load the policy, write its logs, warm its connection.
+//! What a Lambda function does in init: read its environment, load the policy, start its logs and metrics, warm its connection.
 //!
 //! Invariants: what only a new deployment can mend (a missing variable, a bad policy) fails init and says so in one
 //! line; a table that gives no answer does not, since a limiter without its table still has to answer, by
@@ -11,7 +11,7 @@
 //!     lambda::main(async |function: Function| {
 //!         let function = &function;
 //!         lambda_runtime::run(lambda_runtime::service_fn(async move |event: lambda_runtime::LambdaEvent<String>| {
-//!             let policy = function.policy_in_force().await;
+//!             let policy = function.begin().await;
 //!             Ok::<_, lambda_runtime::Error>(format!("{} has {} limits", event.payload, policy.limits().len()))
 //!         }))
 //!         .await
@@ -24,19 +24,18 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`settings`] | the environment variables |
-//! | [`function`] | a function's parts, ready for invocations |
+//! | [`function`] | a function's parts, ready for invocations; its metrics are written at the end of each |
 //! | [`error`] | what fails init, and how Lambda is told |
-//! | [`logs`] | structured logs |
 
 pub mod error;
 pub mod function;
-pub mod logs;
 pub mod settings;
 
 pub use error::InitError;
-pub use function::Function;
+pub use function::{Function, Invocation};
 pub use settings::Settings;
 
+use crate::logs;
 use std::process::ExitCode;
 
 /// The whole of a function's `main`: logs, init, and `serve`, which runs until the sandbox ends.

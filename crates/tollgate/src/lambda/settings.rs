@@ -3,6 +3,7 @@
 //! Invariant: settings are checked whole before anything is opened; a message names the variable and what to give it.
 
 use super::error::{InitError, Result};
+use crate::metrics::Metrics;
 use crate::source::{PolicySource, SecretsSource};
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -28,6 +29,8 @@ const SET_BY_LAMBDA: [&str; 4] = [
 /// | `TOLLGATE_INSTANCES` | how many environments share the limits where each decides by itself, 1 to 1,000,000, in place of the policy's `instances`: the reserved concurrency of all functions on the table | the policy's |
 /// | `TOLLGATE_KEY_SECRETS` | secrets that personal values are hashed under, like `k2=SECRET,k1=SECRET` ([`KeySecrets`](tollgate_policy::KeySecrets)) | none |
 /// | `TOLLGATE_KEY_SECRETS_PARAMETER` | or the name of an SSM parameter (`SecureString`) with that text | none |
+/// | `TOLLGATE_METRICS` | `on`, or `off` for none | `on` |
+/// | `TOLLGATE_METRICS_NAMESPACE` | the namespace that CloudWatch has them in | `Tollgate` |
 /// | `TOLLGATE_ENDPOINT_URL` | another DynamoDB endpoint than the Region's | none |
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -46,6 +49,18 @@ pub struct Settings {
     pub endpoint_url: Option<String>,
     /// Where the secrets are that personal values are hashed under.
     pub key_secrets: SecretsSource,
+    /// Where metrics go; `None` if they are off.
+    pub metrics: Option<MetricsNames>,
+}
+
+/// What metrics are found under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MetricsNames {
+    /// The namespace in CloudWatch.
+    pub namespace: String,
+    /// The dimension `Service`: the function's name.
+    pub service: String,
 }
 
 impl Settings {
@@ -90,12 +105,27 @@ impl Settings {
             instances: given("TOLLGATE_INSTANCES", Policy::MOST_INSTANCES)?.and_then(NonZeroU64::new),
             endpoint_url: value("TOLLGATE_ENDPOINT_URL", &lookup),
             key_secrets: SecretsSource::from_lookup(&lookup)?,
+            metrics: metrics(&lookup)?,
         })
     }
 }
 
 fn value(name: &str, lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     lookup(name).filter(|value| !value.is_empty())
+}
+
+fn metrics(lookup: &impl Fn(&str) -> Option<String>) -> Result<Option<MetricsNames>> {
+    let or = |name, default: &str| value(name, lookup).unwrap_or_else(|| default.to_owned());
+    match or("TOLLGATE_METRICS", "on").as_str() {
+        "on" => Ok(Some(MetricsNames {
+            namespace: or("TOLLGATE_METRICS_NAMESPACE", Metrics::NAMESPACE),
+            service: or("AWS_LAMBDA_FUNCTION_NAME", "function"),
+        })),
+        "off" => Ok(None),
+        other => {
+            Err(InitError::Invalid { name: "TOLLGATE_METRICS", value: other.to_owned(), give: "on or off".to_owned() })
+        }
+    }
 }
 
 /// A whole number from 1 to `most`.
@@ -149,6 +179,22 @@ mod tests {
         for bad in ["0", "1000001", "many"] {
             assert!(instances(bad).unwrap_err().to_string().contains("from 1 to 1000000"), "{bad}");
         }
+    }
+
+    #[test]
+    fn metrics_are_on_unless_they_are_off() {
+        let names =
+            |more: &[(&str, &str)]| of(&[&[("TOLLGATE_TABLE", "t"), ("AWS_LAMBDA_FUNCTION_NAME", "f")], more].concat());
+        let found = |more: &[(&str, &str)]| names(more).unwrap().metrics.map(|to| (to.namespace, to.service));
+        let is = |namespace: &str| Some((namespace.to_owned(), "f".to_owned()));
+        assert_eq!(found(&[]), is("Tollgate"));
+        assert_eq!(
+            found(&[("TOLLGATE_METRICS", "on"), ("TOLLGATE_METRICS_NAMESPACE", "Shop/Limits")]),
+            is("Shop/Limits")
+        );
+        assert_eq!(found(&[("TOLLGATE_METRICS", "off")]), None);
+        let message = names(&[("TOLLGATE_METRICS", "no")]).unwrap_err().to_string();
+        assert_eq!(message, "TOLLGATE_METRICS is \"no\"; give it on or off");
     }
 
     #[test]
