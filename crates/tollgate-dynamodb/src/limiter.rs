@@ -128,7 +128,11 @@ impl<S: Store> Limiter<S> {
     pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         let began = Instant::now();
         let span = tracing::info_span!("decision", items = charges.len(), outcome = tracing::field::Empty);
-        let result = self.decide(charges).instrument(span.clone()).await;
+        let result = match self.known_denial(charges) {
+            Some(denial) => Ok((denial, Taken::default())),
+            // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
+            None => Box::pin(self.ask(charges).instrument(span.clone())).await,
+        };
         let (outcome, event) = match &result {
             Ok((decision, _)) => (decision.outcome().as_str(), Event::Decision(decision)),
             Err(_) => ("unavailable", Event::Unavailable(charges)),
@@ -139,10 +143,8 @@ impl<S: Store> Limiter<S> {
         result
     }
 
-    async fn decide(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
-        if let Some(denial) = self.known_denial(charges) {
-            return Ok((denial, Taken::default()));
-        }
+    /// Decides by what the store answers.
+    async fn ask(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         let is_atomic = charges.len() > 1 && charges.iter().any(Charges::is_atomic);
         let answers = if is_atomic { self.together(charges).await } else { self.apart(charges).await };
         self.conclude(charges, answers).await

@@ -1,6 +1,6 @@
 //! Metrics for CloudWatch, as lines of its embedded metric format on standard output (or wherever you send them).
 //!
-//! In a Lambda function [`Function`](crate::lambda::Function) does all of this. A server keeps a [`Metrics`] as its meter and
+//! In a Lambda function `tollgate::lambda::Function` does all of this. A server keeps a [`Metrics`] as its meter and
 //! writes them by the minute, to a log that CloudWatch gets:
 //!
 //! ```no_run
