@@ -41,8 +41,8 @@ fn sum(sums: &BTreeMap<emf::Series, f64>, name: &str, more: &[&str]) -> u64 {
     found.to_string().parse().expect("a whole number")
 }
 
-const THREE_A_YEAR: &str = "version = 1\nrevision = 7\nplans = ['free']\n\
-    [limits.orders]\nkey = ['user', 'tenant']\n[limits.orders.plans]\nfree = '3/year'\n\
+const THREE_A_YEAR: &str = "version = 1\nrevision = 7\n[plans]\nnames = ['free']\ndefault = 'free'\n\
+    [limits.orders]\nkey = ['user', 'tenant']\nrate = '9/year'\nplans.free = { rate = '3/year' }\n\
     [limits.watched]\nkey = ['user']\nrate = '1/year'\nmode = 'shadow'\n";
 
 #[tokio::test(flavor = "multi_thread")]
