@@ -199,7 +199,11 @@ impl<S: Store> Limiter<S> {
     pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         let began = Instant::now();
         let span = tracing::info_span!("decision", items = charges.len(), outcome = tracing::field::Empty);
-        let result = self.decide(charges).instrument(span.clone()).await;
+        let result = match self.known_denial(charges) {
+            Some(denial) => Ok((denial, Taken::default())),
+            // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
+            None => Box::pin(self.decide(charges).instrument(span.clone())).await,
+        };
         let (outcome, event) = match &result {
             Ok((decision, _)) => (decision.outcome().as_str(), Event::Decision(decision)),
             Err(_) => ("unavailable", Event::Unavailable(charges)),
@@ -210,10 +214,8 @@ impl<S: Store> Limiter<S> {
         result
     }
 
+    /// Decides by what the store answers, or without it while it is known to be gone.
     async fn decide(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
-        if let Some(denial) = self.known_denial(charges) {
-            return Ok((denial, Taken::default()));
-        }
         let answers = match self.breaker.admit() {
             Some(leave) => {
                 let answers = self.ask(charges).await;

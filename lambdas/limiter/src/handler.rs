@@ -44,7 +44,7 @@ async fn respond<S: Store>(policy: &Policy, limiter: &Limiter<S>, event: &Event<
         Err(refusal) => return refusal,
     };
     let id = event.context("requestId").and_then(Value::as_str);
-    let span = tracing::info_span!("request", apiRequestId = id);
+    let span = tracing::info_span!(target: "tollgate::limiter", "request", apiRequestId = id);
     let Reply { status, body } = decisions::decide(policy, limiter, &body).instrument(span).await;
     let response = Response::new(status, body);
     // When the table will answer again is not known; a whole second is the least that the header can say.

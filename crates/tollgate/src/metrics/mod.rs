@@ -1,6 +1,6 @@
 //! Metrics for CloudWatch, as lines of its embedded metric format on standard output (or wherever you send them).
 //!
-//! In a Lambda function [`Function`](crate::lambda::Function) does all of this. A server keeps a [`Metrics`] as its meter and
+//! In a Lambda function `tollgate::lambda::Function` does all of this. A server keeps a [`Metrics`] as its meter and
 //! writes them by the minute, to a log that CloudWatch gets:
 //!
 //! ```no_run
@@ -23,7 +23,7 @@
 //! | `LimitDecisions` | `Service`, `Limit`, `Outcome`, `Source` | each limit of each decision: `allowed`, `denied`, `never_fits`, `shadow_denied`, `shadow_never_fits`; without the store, `open` if the call passed and `closed` if not |
 //! | `RevisionConflict`, `PulledBack`, `Penalised`, `MissingDimension`, `TokensBeyondDebt` | `Service`, `Limit`; and `Service` alone | the limit |
 //! | `DecisionLatency`, milliseconds | `Service` | decisions, answered or not |
-//! | all [`Counters`](crate::Counters) | `Service` | the process |
+//! | all [`Counters`] | `Service` | the process |
 //!
 //! Invariants: no dimension and no name has anything of a caller in it, only what the policy declares; what has happened is
 //! written by [`Metrics::write`] in whole lines, once, and nothing waits for another task.
