@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 #[cfg(doc)]
-use tollgate_core::TokenBucket;
+use tollgate_core::{StoreFailure, TokenBucket};
 use tollgate_core::{Charged, Charges, Decision, Item, LimitName, Source, Step, Take, Unasked, Write};
 
 /// Decides charges on a store. Cheap to share behind an [`Arc`]; one a process.
