@@ -26,9 +26,9 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tollgate_core::{Charged, Charges, Decision, Item, LimitName, Source, Step, Take, Unasked, Write};
 #[cfg(doc)]
 use tollgate_core::{StoreFailure, TokenBucket};
-use tollgate_core::{Charged, Charges, Decision, Item, LimitName, Source, Step, Take, Unasked, Write};
 
 /// Decides charges on a store. Cheap to share behind an [`Arc`]; one a process.
 #[derive(Debug)]
