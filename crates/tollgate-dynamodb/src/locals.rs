@@ -50,7 +50,7 @@ impl Locals {
         let mut answers = Vec::with_capacity(asked.len());
         for (charges, (pk, local, seen, mut answer)) in charges.iter().zip(asked) {
             if is_allowed || answer.charged.is_empty() {
-                items.insert(pk, answer.item.clone());
+                items.insert(pk, std::mem::take(&mut answer.item));
             } else {
                 answer.decision.limits = local.tell(charges, items.get(&pk), seen.as_deref());
                 answer.charged.clear();

@@ -26,6 +26,8 @@ enum Does {
     /// It takes requests and never answers.
     Pause,
     Fail(fn() -> Error),
+    /// It fails one request, and then pauses.
+    FailOnce(fn() -> Error),
 }
 
 /// A table in memory that can fail about all items or one; clones share it.
@@ -68,6 +70,10 @@ impl Table {
             Does::Work => answer.await,
             Does::Pause => std::future::pending().await,
             Does::Fail(error) => Err(error()),
+            Does::FailOnce(error) => {
+                self.does(Does::Pause);
+                Err(error())
+            }
         }
     }
 }
@@ -268,6 +274,19 @@ async fn a_hot_key_is_local_where_it_is_not_closed() {
         assert!(matches!(error, Error::HotKey(_)), "{error:?}");
         assert!((table.counts().hot_keys, table.counts().store_failures) == (5, 0));
     }
+}
+
+/// Sent again, since the partition may take it a moment later; the time that this costs is the key's, too.
+#[tokio::test(start_paused = true)]
+async fn time_that_runs_out_over_a_hot_key_is_no_outage() {
+    let table = Table::new();
+    let limiter = Limiter::new(table.clone());
+    for call in 1..=10 {
+        table.does(Does::FailOnce(|| Error::HotKey(Fate::NotApplied)));
+        let decision = limiter.take(&[of(&key(), 3, StoreFailure::Open)]).await.unwrap();
+        assert_eq!((sources(&decision), table.requests()), (vec![Source::Local], 2 * call));
+    }
+    assert_eq!((limiter.breaker(), table.counts().hot_keys), (BreakerState::Closed, 10));
 }
 
 /// rate-limiter-flexible#337: insurance does not run on exhaustion, nor exhaustion on outage.

@@ -155,11 +155,15 @@ fn an_override_that_was_seen_is_shared_like_the_limit() {
     assert_eq!((after.held, after.terms), (None, terms));
 }
 
+/// Locks for a minute and more.
+fn penalty() -> PenaltyRule {
+    PenaltyRule::new(Duration::from_secs(60), 2, Duration::from_secs(3600), Duration::from_secs(86_400)).unwrap()
+}
+
 /// A share is less than the limit: to use it up is no offence.
 #[test]
 fn a_denial_locks_nobody_and_a_lock_that_was_seen_binds() {
-    let rule =
-        PenaltyRule::new(Duration::from_secs(60), 2, Duration::from_secs(3600), Duration::from_secs(86_400)).unwrap();
+    let rule = penalty();
     let list = vec![Charge { penalty: Some(rule), ..charge("l", &Terms::new(1, bucket(1, SECOND, 1)), 1) }];
     let (mut process, charges) = (Process::among(1), on_key(list));
     assert!(process.allows(&charges, at(0)));
@@ -176,11 +180,12 @@ fn a_denial_locks_nobody_and_a_lock_that_was_seen_binds() {
 #[test]
 fn a_shadow_decides_and_does_not_deny() {
     let terms = Terms::new(1, bucket(1, HOUR, 1));
-    let shadow = Charge { mode: Mode::Shadow, ..charge("s", &terms, 1) };
+    let shadow = Charge { mode: Mode::Shadow, penalty: Some(penalty()), ..charge("s", &terms, 1) };
     let charges = on_key(vec![charge("l", &Terms::new(1, bucket(3, HOUR, 3)), 1), shadow]);
     let mut process = Process::among(1);
-    let said: Vec<_> = (0..3).map(|_| process.ask(&charges, at(0)).limits[1].outcome).collect();
-    assert_eq!(said, [Outcome::Allowed, Outcome::Denied, Outcome::Denied]);
+    let said: Vec<_> = (0..3).map(|_| process.ask(&charges, at(0)).limits[1].clone()).collect();
+    assert_eq!([0, 1, 2].map(|i| said[i].outcome), [Outcome::Allowed, Outcome::Denied, Outcome::Denied]);
+    assert!(said.iter().all(|limit| limit.held.is_none()), "nor is it locked: {said:?}");
     assert!(!process.allows(&charges, at(0)));
 }
 
