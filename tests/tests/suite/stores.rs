@@ -3,12 +3,15 @@
 //! (PyPI; not atomic under its threads, so one call after the other only). A store that is not there is skipped, with a word.
 
 use crate::harness::{PATIENCE, TABLE, charge, connected, endpoint, key};
+use lambda_http::tower::ServiceExt;
+use serde_json::json;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use tollgate::http::{Facts, TollgateLayer};
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate::{Clock, Counters, DynamoStore, Limiter, Outcome, Store, SystemClock, Timestamp};
+use tollgate::{Clock, Counters, DynamoStore, Limiter, Outcome, Policy, Store, SystemClock, Timestamp};
 use tollgate_core::{
     Actual, Charge, Charges, Entry, Figures, ItemKey, Log, Period, Span, State, Terms, Ticks, TokenBucket, Verdict,
     Window, Zone,
@@ -71,6 +74,7 @@ impl<S: Store + Clone + 'static> Place<S> {
             self.remembers_for_as_long_as_it_must(figures).await;
             self.gives_back_and_holds(figures).await;
             self.settles_what_it_has_come_to(figures).await;
+            self.tells_in_headers(figures).await;
             if self.concurrent {
                 self.is_exact_at_once(figures).await;
                 self.settles_at_once(figures).await;
@@ -162,6 +166,53 @@ impl<S: Store + Clone + 'static> Place<S> {
         let full = self.clock.now() + decision.limits[0].reset_after;
         assert!(kept >= full.as_secs(), "{}, {figures}: {kept} {full}", self.name);
         assert!(kept < full.as_secs() + 3 * 86_400, "in seconds, and not for ever");
+    }
+
+    /// What the layer answers is what the arithmetic says: the limit, what is left, when one more is, when to come back.
+    async fn tells_in_headers(&self, figures: Figures) {
+        let (algorithm, rate) = match figures {
+            Figures::Window(window) if window.is_sliding() => ("sliding-window", "7/min"),
+            Figures::Window(window) if window.span() == Span::Every(MINUTE) => ("fixed-window", "7/min"),
+            Figures::Window(_) => ("quota", "7/day"),
+            Figures::Log(_) => ("sliding-log", "7/min"),
+            _ => ("token-bucket", "7/min"),
+        };
+        let zone = if algorithm == "quota" { "zone = 'Europe/Bucharest'" } else { "" };
+        let policy = format!(
+            "version = 1\n[limits.limit]\nkey = ['user']\nrate = '{rate}'\nalgorithm = '{algorithm}'\n{zone}\n\
+             [[routes]]\nmatch = '* /'\ncharge = ['limit']\n"
+        );
+        let layer = TollgateLayer::new(Policy::parse(&policy).unwrap().policy, Arc::new(self.limiter()));
+        let app = axum::Router::new().fallback(async || "ok").layer(layer);
+        let user = key().key.to_string();
+        let facts = Facts::default().with_claims(json!({ "sub": user }).as_object().unwrap().clone());
+        let (mut state, window) = (None::<State>, if algorithm == "quota" { 86_400 } else { 60 });
+        let secs = |wait: Duration| wait.as_nanos().div_ceil(1_000_000_000);
+        for step in 0..9 {
+            let now = self.clock.now();
+            let verdict = figures.take(state.as_ref(), now, 1);
+            if let Verdict::Allowed { tat } = verdict {
+                let entry = figures.log().map(|_| Entry::new(now, step, 1));
+                state = Some(figures.charged(state.as_ref(), now, tat, entry));
+            }
+            let request =
+                axum::extract::Request::builder().uri("/").extension(facts.clone()).body(axum::body::Body::empty());
+            let response = app.clone().oneshot(request.unwrap()).await.unwrap();
+            let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+            let at = format!("{}, {figures}, step {step}", self.name);
+            assert_eq!(header("ratelimit-policy"), Some(format!("\"limit\";q=7;w={window}")), "{at}");
+            let left = figures.remaining(state.as_ref(), now);
+            let next = secs(figures.next_after(state.as_ref(), now));
+            assert_eq!(header("ratelimit"), Some(format!("\"limit\";r={left};t={next}")), "{at}");
+            match verdict {
+                Verdict::Denied { retry_after } => {
+                    assert_eq!(response.status(), 429, "{at}");
+                    assert_eq!(header("retry-after"), Some(secs(retry_after).max(1).to_string()), "{at}");
+                }
+                _ => assert_eq!((response.status().as_u16(), header("retry-after")), (200, None), "{at}"),
+            }
+            self.clock.advance(Duration::from_millis(700));
+        }
     }
 
     /// Less is given back, more is charged as far as there is room, and what is beyond that is told.
