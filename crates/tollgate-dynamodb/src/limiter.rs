@@ -21,7 +21,9 @@ use crate::meter::Event;
 use crate::partition_key;
 use crate::patience::{Backoff, Patience};
 use crate::store::{Store, Written};
+use coalesce::Failure;
 use conclude::{Answers, Part, rule};
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -201,8 +203,8 @@ impl<S: Store> Limiter<S> {
         let span = tracing::info_span!("decision", items = charges.len(), outcome = tracing::field::Empty);
         let result = match self.known_denial(charges) {
             Some(denial) => Ok((denial, Taken::default())),
-            // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
-            None => Box::pin(self.decide(charges).instrument(span.clone())).await,
+            // Without its type, since the SDK's futures nest deeper than the compiler follows by itself.
+            None => self.decide(charges).instrument(span.clone()).boxed().await,
         };
         let (outcome, event) = match &result {
             Ok((decision, _)) => (decision.outcome().as_str(), Event::Decision(decision)),
@@ -219,7 +221,9 @@ impl<S: Store> Limiter<S> {
         let answers = match self.breaker.admit() {
             Some(leave) => {
                 let answers = self.ask(charges).await;
-                leave.report(answers.health(), self.store.meter());
+                if let Some(health) = answers.health() {
+                    leave.report(health, self.store.meter());
+                }
                 answers
             }
             None => Answers::suspended(charges),
@@ -264,24 +268,26 @@ impl<S: Store> Limiter<S> {
         };
         let others = if asked.parts.iter().any(refuses) {
             let unasked = |charges: &&Charges| Ok(Driven::unasked(charges));
-            Answers { parts: rest.iter().map(unasked).collect(), failures: Vec::new() }
+            Answers { parts: rest.iter().map(unasked).collect(), failures: Vec::new(), shared: 0 }
         } else {
             self.apart(rest.iter().copied()).await
         };
         let (mut first, mut rest) = (asked.parts.into_iter(), others.parts.into_iter());
         asked.parts = charges.iter().filter_map(|c| if c.is_first() { first.next() } else { rest.next() }).collect();
         asked.failures.extend(others.failures);
+        asked.shared += others.shared;
         asked
     }
 
     /// Each item by itself, in parallel.
     async fn apart(&self, charges: impl IntoIterator<Item = &Charges>) -> Answers {
         let drive = async |charges| (charges, self.drive(charges).await);
-        let mut answers = Answers { parts: Vec::new(), failures: Vec::new() };
+        let mut answers = Answers { parts: Vec::new(), failures: Vec::new(), shared: 0 };
         for (charges, answer) in join_all(charges.into_iter().map(drive)).await {
-            answers.parts.push(answer.map_err(|error| {
+            answers.parts.push(answer.map_err(|Failure { error, is_shared }| {
                 let rule = rule(charges, &error);
                 answers.failures.push((rule, error));
+                answers.shared += usize::from(is_shared);
                 rule
             }));
         }

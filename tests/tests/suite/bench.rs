@@ -8,6 +8,9 @@ fn every_situation_takes_the_round_trips_and_write_units_that_it_has_to() {
     let folder = tempfile::tempdir().unwrap();
     let at = ["--lambda-dir", folder.path().to_str().unwrap()];
     let report = json(&run(&[&["bench", "--seconds", "1", "--json"][..], &at].concat()));
+    // Ten thousand keys are remembered, whatever the number that was asked for.
+    let memory = &report["memory"];
+    assert!(memory["keys"] == 100_000 && memory["grew_by"].as_u64().is_none_or(|bytes| bytes < 64 << 20), "{memory}");
     let lines = report["decisions"].as_array().unwrap();
     let told: Vec<_> = lines
         .iter()

@@ -107,8 +107,13 @@ impl Store for Gated {
 
 type Call = tokio::task::JoinHandle<Result<Decision>>;
 
-/// A limiter, its store, and so many calls on one key that have been made; the first waits for its answer.
 async fn lined_up(calls: usize, burst: u64) -> (Gated, Vec<Call>) {
+    let (_, store, calls) = lined_up_on(calls, burst).await;
+    (store, calls)
+}
+
+/// A limiter, its store, and so many calls on one key that have been made; the first waits for its answer.
+async fn lined_up_on(calls: usize, burst: u64) -> (Arc<Limiter<Gated>>, Gated, Vec<Call>) {
     let store = Gated::new();
     let limiter = Arc::new(Limiter::new(store.clone()).with_deadline(Duration::from_secs(30)));
     let charges = one(&key(), 1, DAY, burst).with_store_failure(tollgate_core::StoreFailure::Closed);
@@ -119,7 +124,7 @@ async fn lined_up(calls: usize, burst: u64) -> (Gated, Vec<Call>) {
         // In their order.
         tokio::task::yield_now().await;
     }
-    (store, handles)
+    (limiter, store, handles)
 }
 
 async fn ended(calls: Vec<Call>) -> Vec<Option<bool>> {
@@ -173,6 +178,16 @@ async fn an_outage_is_everybodys_who_went_together() {
     let ended = join_all(calls).await;
     assert!(ended.iter().all(|call| matches!(call, Ok(Err(Error::Ambiguous(_))))), "{ended:?}");
     assert_eq!(store.writes.load(Ordering::SeqCst), 2);
+}
+
+/// Two requests that fail for forty calls are two, and no run of failures that has the breaker spare the table.
+#[tokio::test(start_paused = true)]
+async fn one_request_that_fails_for_many_counts_once() {
+    let (limiter, store, calls) = lined_up_on(40, 100).await;
+    store.fails.store(1, Ordering::SeqCst);
+    store.gate.add_permits(100);
+    join_all(calls).await;
+    assert_eq!(limiter.breaker(), tollgate_dynamodb::BreakerState::Closed);
 }
 
 /// Whoever waits in line waits no longer than his own time.

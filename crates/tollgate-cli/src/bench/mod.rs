@@ -7,6 +7,7 @@
 mod arithmetic;
 mod counts;
 mod lambda;
+mod memory;
 mod throughput;
 
 use crate::args::BenchArgs;
@@ -16,6 +17,7 @@ use crate::output;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
+use tollgate::{DynamoStore, Limiter};
 use tollgate_core::{Charge, Charges, Figures, ItemKey, Key, LimitName, Terms, TokenBucket};
 
 /// Everything that was measured.
@@ -30,6 +32,8 @@ pub struct Report {
     pub throughput: Vec<throughput::Line>,
     /// Nanoseconds in process.
     pub arithmetic: Vec<arithmetic::Line>,
+    /// What a process grows by that is asked for ever new keys.
+    pub memory: memory::Memory,
     /// Cold start, memory and size of the limiter function.
     pub lambda: lambda::Section,
 }
@@ -56,7 +60,9 @@ pub async fn measure(args: &BenchArgs) -> Result<Report> {
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     drop(embedded);
     let lambda = lambda::measure(args.lambda_dir.as_deref()).await?;
-    Ok(Report { build, decisions, throughput, arithmetic: arithmetic::measure()?, lambda })
+    // A debug build takes too long for as many.
+    let memory = memory::measure(if cfg!(debug_assertions) { 100_000 } else { 1_000_000 }).await?;
+    Ok(Report { build, decisions, throughput, arithmetic: arithmetic::measure()?, memory, lambda })
 }
 
 /// The charges of one decision: one token of each of `limits` (name, tokens, seconds) of a new key.
@@ -100,6 +106,13 @@ fn text(report: &Report) -> String {
     for l in &report.arithmetic {
         let _ = writeln!(out, "  {:<30} {:>12.1}", l.name, l.ns);
     }
+    let grew_by = report.memory.grew_by.map_or_else(|| "unknown".to_owned(), megabytes);
+    let _ = writeln!(
+        out,
+        "memory\n  after {} keys, of which {} are remembered: {grew_by} more",
+        report.memory.keys,
+        Limiter::<DynamoStore>::REMEMBERED_KEYS
+    );
     lambda_text(&mut out, &report.lambda);
     out
 }

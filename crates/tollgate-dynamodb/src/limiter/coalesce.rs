@@ -41,6 +41,20 @@ enum Turn {
     Again,
 }
 
+/// Why a call has no answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: Error,
+    /// Whether the request was another's, which went for this call, too.
+    pub(super) is_shared: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, is_shared: false }
+    }
+}
+
 /// Where a call stands.
 enum Spot {
     First(Front),
@@ -143,26 +157,29 @@ impl Drop for Others {
 
 impl<S: Store> Limiter<S> {
     /// Decides on one item, together with calls that are alike and under way.
-    pub(super) async fn drive(&self, charges: &Charges) -> Result<Driven> {
+    pub(super) async fn drive(&self, charges: &Charges) -> std::result::Result<Driven, Failure> {
         let (pk, patience) = (&*partition_key::of(charges.item()), self.patience());
         if !(self.coalesces && charges.can_be_grouped()) {
-            return self.drive_one(charges, pk, &patience).await;
+            return Ok(self.drive_one(charges, pk, &patience).await?);
         }
+        let shared = |error| Failure { error, is_shared: true };
         loop {
             let front = match self.lines.place(pk, charges) {
-                Spot::Apart => return self.drive_one(charges, pk, &patience).await,
+                Spot::Apart => return Ok(self.drive_one(charges, pk, &patience).await?),
                 Spot::First(front) => front,
-                Spot::Waiting(turn) => match patience.turn(turn).await? {
+                Spot::Waiting(turn) => match patience.turn(turn).await.map_err(shared)? {
                     Some(Turn::Go(front)) => front,
-                    Some(Turn::Answer(answer)) => return answer,
+                    Some(Turn::Answer(answer)) => return answer.map_err(shared),
                     Some(Turn::Again) | None => continue,
                 },
             };
             let others = Others { waiting: front.others().into(), sent: false };
-            return match others.waiting.is_empty() {
+            let driven = match others.waiting.is_empty() {
                 true => self.drive_one(charges, pk, &patience).await,
                 false => Box::pin(self.drive_for(charges, pk, others, &patience)).await,
             };
+            drop(front);
+            return Ok(driven?);
         }
     }
 

@@ -19,13 +19,15 @@ pub(super) type Part = std::result::Result<Driven, StoreFailure>;
 pub(super) struct Answers {
     pub(super) parts: Vec<Part>,
     pub(super) failures: Vec<(StoreFailure, Error)>,
+    /// How many of the failures are those of a request that another call has sent for this one, too.
+    pub(super) shared: usize,
 }
 
 impl<S: Store> Limiter<S> {
     /// What follows from the parts: a denial goes before a failure of the store, and that before an admission. What this process
     /// may decide by itself it does last, when nothing else is in the way.
     pub(super) async fn conclude(&self, charges: &[Charges], answers: Answers) -> Result<(Decision, Taken)> {
-        let Answers { mut parts, mut failures } = answers;
+        let Answers { mut parts, mut failures, .. } = answers;
         self.report_failures(&failures);
         let is_denied = |parts: &[Part]| {
             let is_denial = |part: &Driven| !part.decision.is_allowed();
@@ -81,14 +83,18 @@ impl Answers {
     /// The store was not asked.
     pub(super) fn suspended(charges: &[Charges]) -> Self {
         let failures: Vec<_> = charges.iter().map(|c| (rule(c, &Error::Suspended), Error::Suspended)).collect();
-        Self { parts: failures.iter().map(|(rule, _)| Err(*rule)).collect(), failures }
+        Self { parts: failures.iter().map(|(rule, _)| Err(*rule)).collect(), failures, shared: 0 }
     }
 
-    /// Whether the store answered any of it.
-    pub(super) fn health(&self) -> Health {
+    /// Whether the store answered any of it; `None` if this call has asked it nothing by itself, so that one request that fails for
+    /// many counts once.
+    pub(super) fn health(&self) -> Option<Health> {
+        if self.shared > 0 && self.shared == self.failures.len() && self.parts.iter().all(std::result::Result::is_err) {
+            return None;
+        }
         let is_outage = |(_, error): &(StoreFailure, Error)| error.is_outage();
         let has_answered = self.parts.iter().any(std::result::Result::is_ok) || !self.failures.iter().all(is_outage);
-        if has_answered || self.failures.is_empty() { Health::Answers } else { Health::Gone }
+        Some(if has_answered || self.failures.is_empty() { Health::Answers } else { Health::Gone })
     }
 }
 

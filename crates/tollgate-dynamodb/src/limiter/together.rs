@@ -36,7 +36,7 @@ impl<S: Store> Limiter<S> {
         let in_order =
             charges.iter().filter_map(|c| if c.only_report() { told_parts.next() } else { parts.next() }).collect();
         let failures = told.failures.into_iter().chain(decided.failures).collect();
-        Answers { parts: in_order, failures }
+        Answers { parts: in_order, failures, shared: told.shared + decided.shared }
     }
 
     /// None of the items is decided if the store fails, so each follows its rule.
@@ -48,12 +48,12 @@ impl<S: Store> Limiter<S> {
             Ok(()) => {
                 let is_denied = items.iter().any(Together::is_denied);
                 let parts = items.into_iter().map(|item| Ok(self.finish_together(item, is_denied))).collect();
-                Answers { parts, failures: Vec::new() }
+                Answers { parts, failures: Vec::new(), shared: 0 }
             }
             Err(error) => {
                 let parts: Vec<Part> = charges.iter().map(|charges| Err(rule(charges, &error))).collect();
                 let strictest = charges.iter().map(|charges| rule(charges, &error)).max();
-                Answers { parts, failures: vec![(strictest.unwrap_or(StoreFailure::Closed), error)] }
+                Answers { parts, failures: vec![(strictest.unwrap_or(StoreFailure::Closed), error)], shared: 0 }
             }
         }
     }
