@@ -99,7 +99,7 @@
 //! | log, settled twice | 2 that succeed, 2 | one of 2 s | one loss | 79,475 |
 //! | settling, less | 1 of cost 3 that has cost 1, 2, 1, clocks 0, +1 s | one of 1 s | one loss | 174,306 |
 //! | settling, more | 1 of cost 1 that has cost 3, 2, clocks 0, -1 s | two of 1 s or 3 s | debt 1; one loss | 59,366 |
-//! | settling, expiry | the same, clocks +1 s | two of 1 s or 368 s | deletion | 27,658 |
+//! | settling, expiry | the same, clocks +1 s | two of 1 s or 430 s | deletion | 30,061 |
 //! | locks, at once | 2 + 1 + 1 | one of 2 s | 1 per 2 s; locks of 2 s, 4 s; a level is forgotten in 3 s, here and below | 24,882 |
 //! | locks, again and again | 4 + 1 | two of 2 s or 5 s | | 140,535 |
 //! | locks, clock skew | 2 + 2, clocks -1, +1 s | two of 1 s or 3 s | | 97,347 |

@@ -74,5 +74,5 @@ fn calls_that_cost_more_than_they_were_charged() {
 fn settling_beside_expiry() {
     let callers = more(1).into_iter().map(|caller| caller.ahead(1)).collect();
     let events = [Event::ChargedMore, Event::Deleted];
-    holds(Scenario::new(callers, &[1, 368], 2).deleting(), &events, 27_000);
+    holds(Scenario::new(callers, &[1, 430], 2).deleting(), &events, 30_000);
 }
