@@ -114,7 +114,7 @@ impl<S: Store> Limiter<S> {
             locals: Locals::new(Self::REMEMBERED_KEYS),
             breaker: Breaker::new(),
             deadline: AtomicU64::default(),
-            coalesces: true,
+            coalesces: false,
             lines: Arc::default(),
         };
         limiter.with_deadline(Self::DEADLINE)
@@ -157,8 +157,10 @@ impl<S: Store> Limiter<S> {
         self
     }
 
-    /// Changes whether calls that are alike and come while one of them is under way take one write together. They do, unless this
-    /// says otherwise: a call may wait for one round trip more, and its key is asked for once a round trip.
+    /// Changes whether calls that are alike and come while one of them is under way take one write together: for a server with keys
+    /// that many call at once. They do not, unless this says so: a call may wait for one round trip more, and whoever waits for
+    /// another's request that fails, or is dropped, is refused as one whom others were in the way of, whatever
+    /// [`StoreFailure`] says.
     #[must_use]
     pub fn coalescing(mut self, coalesces: bool) -> Self {
         self.coalesces = coalesces;
@@ -268,13 +270,14 @@ impl<S: Store> Limiter<S> {
         };
         let others = if asked.parts.iter().any(refuses) {
             let unasked = |charges: &&Charges| Ok(Driven::unasked(charges));
-            Answers { parts: rest.iter().map(unasked).collect(), failures: Vec::new(), shared: 0 }
+            Answers { parts: rest.iter().map(unasked).collect(), failures: Vec::new(), answered: 0, shared: 0 }
         } else {
             self.apart(rest.iter().copied()).await
         };
         let (mut first, mut rest) = (asked.parts.into_iter(), others.parts.into_iter());
         asked.parts = charges.iter().filter_map(|c| if c.is_first() { first.next() } else { rest.next() }).collect();
         asked.failures.extend(others.failures);
+        asked.answered += others.answered;
         asked.shared += others.shared;
         asked
     }
@@ -282,8 +285,9 @@ impl<S: Store> Limiter<S> {
     /// Each item by itself, in parallel.
     async fn apart(&self, charges: impl IntoIterator<Item = &Charges>) -> Answers {
         let drive = async |charges| (charges, self.drive(charges).await);
-        let mut answers = Answers { parts: Vec::new(), failures: Vec::new(), shared: 0 };
+        let mut answers = Answers { parts: Vec::new(), failures: Vec::new(), answered: 0, shared: 0 };
         for (charges, answer) in join_all(charges.into_iter().map(drive)).await {
+            answers.answered += usize::from(answer.is_ok());
             answers.parts.push(answer.map_err(|Failure { error, is_shared }| {
                 let rule = rule(charges, &error);
                 answers.failures.push((rule, error));

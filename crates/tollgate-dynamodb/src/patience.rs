@@ -67,10 +67,9 @@ impl Patience {
         }
     }
 
-    /// Waits for another call to tell; `None` if it is gone.
+    /// Waits for another call to tell; `None` if it is gone. Time that runs out in line is no outage: others were in the way.
     pub(crate) async fn turn<T>(&self, told: oneshot::Receiver<T>) -> Result<Option<T>> {
-        let over = || self.over(Error::Ambiguous(format!("no answer within {:?}", self.within)));
-        Ok(timeout_at(self.until, told).await.map_err(|_| over())?.ok())
+        Ok(timeout_at(self.until, told).await.map_err(|_| self.contended(Fate::Unknown))?.ok())
     }
 
     /// Others were in the way of a write.

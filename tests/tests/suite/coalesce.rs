@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate::{Decision, Limiter, Meter, Outcome, Store, Timestamp};
 use tollgate_core::take::Moment;
-use tollgate_core::{Charges, Item, ItemKey, LimitName, Terms, Write};
-use tollgate_dynamodb::{Error, Result, Transacted, Written};
+use tollgate_core::{Charges, Item, ItemKey, LimitName, StoreFailure, Terms, Write};
+use tollgate_dynamodb::{Error, Fate, Result, Transacted, Written};
 
 const DAY: u64 = 86_400 * SECOND;
 
@@ -20,7 +20,8 @@ fn allowed(decisions: &[Decision]) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn forty_callers_of_one_process_on_a_new_key_of_ten_take_two_writes() {
-    let client = Client::new().await;
+    let mut client = Client::new().await;
+    client.limiter = client.limiter.coalescing(true);
     let ten = one(&key(), 1, DAY, 10);
     let before = client.counts();
     let decisions = join_all((0..40).map(|_| client.take(&ten))).await;
@@ -38,9 +39,9 @@ async fn forty_callers_of_one_process_on_a_new_key_of_ten_take_two_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_process_that_does_not_coalesce_takes_a_write_each() {
+async fn a_process_that_is_not_told_to_takes_a_write_each() {
     let client = Client::new().await;
-    let limiter = client.limiter.coalescing(false);
+    let limiter = client.limiter;
     let many = one(&key(), 1, DAY, 1000);
     join_all((0..40).map(|_| limiter.take(std::slice::from_ref(&many)))).await;
     assert_eq!((client.counters.counts().write_units, client.counters.counts().coalesced), (40, 0));
@@ -49,7 +50,8 @@ async fn a_process_that_does_not_coalesce_takes_a_write_each() {
 /// Whoever wants something else is not kept waiting by those who are alike.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_of_other_costs_go_apart_and_all_are_exact() {
-    let client = Client::new().await;
+    let mut client = Client::new().await;
+    client.limiter = client.limiter.coalescing(true);
     let (item, terms) = (key(), Terms::new(1, bucket(1, DAY, 30)));
     let calls = (0..60).map(|i| {
         let charges = Charges::new(item.clone(), vec![charge("limit", terms.clone(), 1 + i % 3)]).unwrap();
@@ -108,15 +110,15 @@ impl Store for Gated {
 type Call = tokio::task::JoinHandle<Result<Decision>>;
 
 async fn lined_up(calls: usize, burst: u64) -> (Gated, Vec<Call>) {
-    let (_, store, calls) = lined_up_on(calls, burst).await;
+    let (_, store, calls) = lined_up_on(calls, burst, StoreFailure::Closed).await;
     (store, calls)
 }
 
 /// A limiter, its store, and so many calls on one key that have been made; the first waits for its answer.
-async fn lined_up_on(calls: usize, burst: u64) -> (Arc<Limiter<Gated>>, Gated, Vec<Call>) {
+async fn lined_up_on(calls: usize, burst: u64, rule: StoreFailure) -> (Arc<Limiter<Gated>>, Gated, Vec<Call>) {
     let store = Gated::new();
-    let limiter = Arc::new(Limiter::new(store.clone()).with_deadline(Duration::from_secs(30)));
-    let charges = one(&key(), 1, DAY, burst).with_store_failure(tollgate_core::StoreFailure::Closed);
+    let limiter = Arc::new(Limiter::new(store.clone()).with_deadline(Duration::from_secs(30)).coalescing(true));
+    let charges = one(&key(), 1, DAY, burst).with_store_failure(rule);
     let mut handles = Vec::new();
     for _ in 0..calls {
         let (limiter, charges) = (Arc::clone(&limiter), charges.clone());
@@ -166,24 +168,33 @@ async fn those_whom_a_dropped_call_had_gone_for_are_not_charged_twice() {
     assert_eq!(store.writes.load(Ordering::SeqCst), 2, "the second goes for four");
     calls.remove(0).abort();
     let errors: Vec<_> = join_all(calls).await.into_iter().map(|call| call.unwrap().unwrap_err()).collect();
-    assert!(errors.iter().all(|error| matches!(error, Error::Ambiguous(_))), "{errors:?}");
+    assert!(errors.iter().all(|error| error.fate() == Fate::Unknown && !error.is_outage()), "{errors:?}");
     assert_eq!(store.writes.load(Ordering::SeqCst), 2);
 }
 
+/// Whose request it was learns that the table is gone; those whom it went for learn that others were in the way, which is never
+/// a reason to let them pass.
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_everybodys_who_went_together() {
-    let (store, calls) = lined_up(5, 10).await;
-    store.fails.store(1, Ordering::SeqCst);
-    store.gate.add_permits(10);
-    let ended = join_all(calls).await;
-    assert!(ended.iter().all(|call| matches!(call, Ok(Err(Error::Ambiguous(_))))), "{ended:?}");
-    assert_eq!(store.writes.load(Ordering::SeqCst), 2);
+async fn a_failure_that_is_anothers_lets_nobody_pass() {
+    for rule in [StoreFailure::Open, StoreFailure::Local, StoreFailure::Closed] {
+        let (_, store, calls) = lined_up_on(5, 10, rule).await;
+        store.fails.store(1, Ordering::SeqCst);
+        store.gate.add_permits(10);
+        let mut ended = join_all(calls).await.into_iter().map(std::result::Result::unwrap);
+        let first = ended.next().unwrap();
+        assert_eq!(first.is_ok(), rule != StoreFailure::Closed, "{rule:?}: {first:?}");
+        let _goes_for_the_others = ended.next();
+        for other in ended {
+            assert!(matches!(&other, Err(error) if !error.is_outage()), "{rule:?}: {other:?}");
+        }
+        assert_eq!(store.writes.load(Ordering::SeqCst), 2);
+    }
 }
 
 /// Two requests that fail for forty calls are two, and no run of failures that has the breaker spare the table.
 #[tokio::test(start_paused = true)]
 async fn one_request_that_fails_for_many_counts_once() {
-    let (limiter, store, calls) = lined_up_on(40, 100).await;
+    let (limiter, store, calls) = lined_up_on(40, 100, StoreFailure::Closed).await;
     store.fails.store(1, Ordering::SeqCst);
     store.gate.add_permits(100);
     join_all(calls).await;

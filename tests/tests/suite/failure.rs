@@ -178,6 +178,28 @@ async fn while_the_breaker_is_open_a_decision_takes_no_time_and_no_request() {
     assert_eq!((now.elapsed(), table.requests()), (Duration::ZERO, sent));
 }
 
+/// An item that was not asked, since the first one refuses the call, is no answer of the table.
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_is_met_by_the_first_item_opens_the_breaker_and_keeps_it_open() {
+    let table = Table::new();
+    table.does(Does::Pause);
+    let limiter = Limiter::new(table.clone());
+    let both = [true, false].map(|first| of(&key(), 10, StoreFailure::Closed).asked_first(first));
+    for _ in 0..5 {
+        assert_eq!(limiter.breaker(), BreakerState::Closed);
+        limiter.take(&both).await.unwrap_err();
+    }
+    for _ in 0..3 {
+        assert_eq!(limiter.breaker(), BreakerState::Open);
+        tokio::time::advance(LONGEST_PAUSE).await;
+        limiter.take(&both).await.unwrap_err();
+    }
+    table.does(Does::Work);
+    tokio::time::advance(LONGEST_PAUSE).await;
+    assert!(limiter.take(&both).await.unwrap().is_allowed());
+    assert_eq!(limiter.breaker(), BreakerState::Closed);
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_fifty_calls_at_once_one_probes_and_its_answer_closes_the_breaker() {
     let table = Table::new();

@@ -9,7 +9,7 @@
 //! charged for somebody is not charged for him again.
 
 use super::{Driven, Limiter, Place};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fate, Result};
 use crate::meter::Event;
 use crate::partition_key;
 use crate::patience::Patience;
@@ -148,7 +148,8 @@ impl Others {
 
 impl Drop for Others {
     fn drop(&mut self) {
-        let gone = || Error::Ambiguous("the call that it was sent with was dropped".to_owned());
+        // Whoever hangs up must not have the others pass by what the policy says of an outage.
+        let gone = || Error::Contended { writes: 1, fate: Fate::Unknown };
         for told in self.waiting.drain(..) {
             drop(told.send(if self.sent { Turn::Answer(Err(gone())) } else { Turn::Again }));
         }
@@ -168,7 +169,11 @@ impl<S: Store> Limiter<S> {
                 Spot::Apart => return Ok(self.drive_one(charges, pk, &patience).await?),
                 Spot::First(front) => front,
                 Spot::Waiting(turn) => match patience.turn(turn).await.map_err(shared)? {
-                    Some(Turn::Go(front)) => front,
+                    Some(Turn::Go(front)) => {
+                        // What time it has left is what others have left it.
+                        patience.met_others();
+                        front
+                    }
                     Some(Turn::Answer(answer)) => return answer.map_err(shared),
                     Some(Turn::Again) | None => continue,
                 },
@@ -207,7 +212,7 @@ impl<S: Store> Limiter<S> {
             let (take, driven) = match driven {
                 Ok(driven) => driven,
                 Err(error) => {
-                    others.answer_all(|| Err(error.clone()));
+                    others.answer_all(|| Err(Error::Contended { writes: 1, fate: error.fate() }));
                     return own.ok_or(error);
                 }
             };

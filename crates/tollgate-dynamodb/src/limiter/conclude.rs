@@ -19,6 +19,8 @@ pub(super) type Part = std::result::Result<Driven, StoreFailure>;
 pub(super) struct Answers {
     pub(super) parts: Vec<Part>,
     pub(super) failures: Vec<(StoreFailure, Error)>,
+    /// How many of the parts the store has answered.
+    pub(super) answered: usize,
     /// How many of the failures are those of a request that another call has sent for this one, too.
     pub(super) shared: usize,
 }
@@ -83,18 +85,17 @@ impl Answers {
     /// The store was not asked.
     pub(super) fn suspended(charges: &[Charges]) -> Self {
         let failures: Vec<_> = charges.iter().map(|c| (rule(c, &Error::Suspended), Error::Suspended)).collect();
-        Self { parts: failures.iter().map(|(rule, _)| Err(*rule)).collect(), failures, shared: 0 }
+        Self { parts: failures.iter().map(|(rule, _)| Err(*rule)).collect(), failures, answered: 0, shared: 0 }
     }
 
     /// Whether the store answered any of it; `None` if this call has asked it nothing by itself, so that one request that fails for
     /// many counts once.
     pub(super) fn health(&self) -> Option<Health> {
-        if self.shared > 0 && self.shared == self.failures.len() && self.parts.iter().all(std::result::Result::is_err) {
-            return None;
-        }
         let is_outage = |(_, error): &(StoreFailure, Error)| error.is_outage();
-        let has_answered = self.parts.iter().any(std::result::Result::is_ok) || !self.failures.iter().all(is_outage);
-        Some(if has_answered || self.failures.is_empty() { Health::Answers } else { Health::Gone })
+        if self.answered > 0 || self.failures.is_empty() || !self.failures.iter().all(is_outage) {
+            return Some(Health::Answers);
+        }
+        (self.shared < self.failures.len()).then_some(Health::Gone)
     }
 }
 

@@ -125,10 +125,8 @@ impl<S: Store> Limiter<S> {
     async fn settle_item(&self, charges: &Charges, wanted: Vec<(Charged, Actual)>, place: Place) -> Result<Left> {
         let now = self.store.moment().now;
         let left = match place {
-            // What this process has seen of the item since fits better.
-            Place::Table(Some(left)) => {
-                self.memory.last(&partition_key::of(charges.item())).map_or(left, |seen| seen.item)
-            }
+            // Not what memory has of the item: that may be older than the charge, if replies have overtaken each other.
+            Place::Table(Some(left)) => left,
             Place::Table(None) => return Ok(Left::default()),
             Place::Here => {
                 let (wrote, beyond) = self.locals.settle(charges, wanted, now);

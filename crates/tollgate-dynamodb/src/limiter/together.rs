@@ -36,7 +36,8 @@ impl<S: Store> Limiter<S> {
         let in_order =
             charges.iter().filter_map(|c| if c.only_report() { told_parts.next() } else { parts.next() }).collect();
         let failures = told.failures.into_iter().chain(decided.failures).collect();
-        Answers { parts: in_order, failures, shared: told.shared + decided.shared }
+        let (answered, shared) = (told.answered + decided.answered, told.shared + decided.shared);
+        Answers { parts: in_order, failures, answered, shared }
     }
 
     /// None of the items is decided if the store fails, so each follows its rule.
@@ -47,13 +48,18 @@ impl<S: Store> Limiter<S> {
         match answer {
             Ok(()) => {
                 let is_denied = items.iter().any(Together::is_denied);
-                let parts = items.into_iter().map(|item| Ok(self.finish_together(item, is_denied))).collect();
-                Answers { parts, failures: Vec::new(), shared: 0 }
+                let parts: Vec<_> = items.into_iter().map(|item| Ok(self.finish_together(item, is_denied))).collect();
+                Answers { answered: parts.len(), parts, failures: Vec::new(), shared: 0 }
             }
             Err(error) => {
                 let parts: Vec<Part> = charges.iter().map(|charges| Err(rule(charges, &error))).collect();
                 let strictest = charges.iter().map(|charges| rule(charges, &error)).max();
-                Answers { parts, failures: vec![(strictest.unwrap_or(StoreFailure::Closed), error)], shared: 0 }
+                Answers {
+                    parts,
+                    failures: vec![(strictest.unwrap_or(StoreFailure::Closed), error)],
+                    answered: 0,
+                    shared: 0,
+                }
             }
         }
     }
