@@ -111,6 +111,8 @@ pub struct Charge {
     pub settled_within: Option<Duration>,
     /// How long the limit locks a key that it has denied; `None`: not at all.
     pub penalty: Option<PenaltyRule>,
+    /// Most tokens that a process takes ahead of the calls that it expects ([`lease`](crate::lease)); 0: none.
+    pub lease: u64,
 }
 
 impl Charge {
@@ -118,7 +120,13 @@ impl Charge {
     #[must_use]
     pub fn new(limit: LimitName, terms: Terms, cost: u64) -> Self {
         let (on_change, max_wait, mode) = (OnChange::default(), None, Mode::default());
-        Self { limit, terms, on_change, cost, max_wait, mode, settled_within: None, penalty: None }
+        Self { limit, terms, on_change, cost, max_wait, mode, settled_within: None, penalty: None, lease: 0 }
+    }
+
+    /// The same, of a limit that processes lease, `most` tokens at once.
+    #[must_use]
+    pub fn leased(self, most: u64) -> Self {
+        Self { terms: self.terms.leased(), lease: most, ..self }
     }
 
     /// What is wanted of the limit.
@@ -216,6 +224,16 @@ impl Charges {
     /// The same, of other charges on the same limits.
     pub(crate) fn each(&self, other: impl Fn(&Charge) -> Charge) -> Self {
         Self { charges: self.charges.iter().map(other).collect(), ..self.clone() }
+    }
+
+    /// The same, at other costs; `None` if one is out of range.
+    pub(crate) fn costing(&self, cost: impl Fn(&Charge) -> Option<u64>) -> Option<Self> {
+        let costing = |charge: &Charge| {
+            let cost = cost(charge).filter(|cost| *cost <= TokenBucket::MAX_TOKENS)?;
+            Some(Charge { cost, ..charge.clone() })
+        };
+        let charges = self.charges.iter().map(costing).collect::<Option<_>>()?;
+        Some(Self { charges, ..self.clone() })
     }
 
     /// Wants the whole decision in one transaction where it is on several items.

@@ -40,6 +40,8 @@ pub enum Source {
     Table,
     /// What this process saw of the key less than a second ago; such an answer is a denial.
     Cache,
+    /// What this process was charged for ahead.
+    Lease,
     /// The store could not answer, and this process decided by its share of the limit.
     Local,
     /// The store could not answer and the policy lets calls pass.
@@ -55,6 +57,7 @@ impl Source {
         match self {
             Self::Table => "table",
             Self::Cache => "cache",
+            Self::Lease => "lease",
             Self::Local => "local",
             Self::Open => "open",
             Self::Closed => "closed",
@@ -107,7 +110,7 @@ impl Held {
 }
 
 /// One limit's part of a decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LimitDecision {
     /// Who is counted.

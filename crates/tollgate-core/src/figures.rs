@@ -301,6 +301,16 @@ impl Figures {
         }
     }
 
+    /// Where a call at `now` may begin that spends what was charged earlier from `from` on: before each token's slot has started, or
+    /// while the window that it was counted in lasts. `None` if nowhere.
+    pub(crate) fn spendable(&self, from: Ticks, now: Timestamp) -> Option<Ticks> {
+        match self {
+            Self::TokenBucket(bucket) => Some(from.max(bucket.at(now))),
+            Self::Window(window) => window.continues(from, now).then_some(from),
+            Self::Log(_) => None,
+        }
+    }
+
     /// Whether forgetting the state changes no decision at `now`.
     pub(crate) fn is_idle<'a>(&self, state: impl Into<Seen<'a>>, now: Timestamp) -> bool {
         let seen = state.into();
@@ -405,11 +415,18 @@ impl Figures {
     }
 
     /// The state under these figures of what `found` counts as `state`, rounded up, with the debt as `rule` says; unclamped
-    /// and in tokens without one, or in time where calls were told to go by it. A log knows what happened, and keeps it.
-    pub(crate) fn carry(&self, found: &Self, state: &State, now: Timestamp, rule: Option<OnChange>) -> State {
+    /// and in tokens without one, or in time where calls were told to go by it, or still are to go by it (`leased`). A log knows what
+    /// happened, and keeps it.
+    pub(crate) fn carry(
+        &self,
+        found: &Self,
+        state: &State,
+        now: Timestamp,
+        (rule, leased): (Option<OnChange>, bool),
+    ) -> State {
         let carried = match rule {
             Some(OnChange::Reset) => self.fresh(now).into(),
-            rule => self.carry_debt(found, state, now, rule),
+            rule => self.carry_debt(found, state, now, (rule, leased)),
         };
         match (self, found) {
             (Self::Log(_), _) | (_, Self::Log(_)) => carried,
@@ -418,7 +435,13 @@ impl Figures {
         }
     }
 
-    fn carry_debt(&self, found: &Self, state: &State, now: Timestamp, rule: Option<OnChange>) -> State {
+    fn carry_debt(
+        &self,
+        found: &Self,
+        state: &State,
+        now: Timestamp,
+        (rule, leased): (Option<OnChange>, bool),
+    ) -> State {
         let tat = state.tat;
         let (most, old_most) = (i128::from(self.most()), i128::from(found.most()));
         let moved = |used: i128| match rule {
@@ -427,7 +450,7 @@ impl Figures {
             None => used,
         };
         match (self, found) {
-            (Self::TokenBucket(new), Self::TokenBucket(old)) if rule.is_none() && old.delay().is_some() => {
+            (Self::TokenBucket(new), Self::TokenBucket(old)) if rule.is_none() && (leased || old.delay().is_some()) => {
                 new.at(now).max(Ticks(mul_div_ceil(tat.0, i128::from(new.n()), i128::from(old.n())))).into()
             }
             (Self::TokenBucket(new), Self::TokenBucket(old)) => {

@@ -28,17 +28,7 @@ impl Charges {
     /// The charges of `n` such calls together; `None` if their cost is out of range.
     #[must_use]
     pub fn times(&self, n: u64) -> Option<Self> {
-        let times = |charge: &Charge| Some(Charge { cost: charge.cost.checked_mul(n)?, ..charge.clone() });
-        let all = self.charges().iter().map(times).collect::<Option<Vec<_>>>()?;
-        let charges = Self::new(self.item().clone(), all).ok()?;
-        Some(
-            charges
-                .with_horizon(self.horizon())
-                .with_store_failure(self.on_store_failure())
-                .atomically(self.is_atomic())
-                .asked_first(self.is_first())
-                .among(self.instances()),
-        )
+        self.costing(|charge| charge.cost.checked_mul(n))
     }
 }
 
@@ -50,12 +40,12 @@ impl Take {
         views.iter().map(|view| view.room(moment.now)).min().unwrap_or(0)
     }
 
-    /// What each of `n` calls is told that this has charged for together and left `item`, the first of them first: its decision, and
-    /// its own charge.
+    /// What each of `n` calls is told that this has charged for together, and left `item`, the first of them first: its decision, and
+    /// its own charge. Of each limit `ahead` tokens more were charged, for calls that are still to come.
     #[must_use]
-    pub fn shares(&self, each: &Charges, n: u64, item: &Item) -> Vec<(Decision, Vec<Charged>)> {
+    pub fn shares(&self, each: &Charges, n: u64, ahead: u64, item: &Item) -> Vec<(Decision, Vec<Charged>)> {
         let told = |later: u64| {
-            let item = as_before(each, later, item);
+            let item = as_before(each, later, ahead, item);
             let views = views(each, Some(&item), Moment { now: self.now(), clock_agrees: false }, self.agrees());
             let charged = views.iter().filter(|view| view.charge.cost > 0);
             let charged = charged.filter_map(|view| Some(view.charged(view.found?, self.now(), 0))).collect();
@@ -66,12 +56,13 @@ impl Take {
     }
 }
 
-/// The item as it was before the last so many calls of a group.
-fn as_before(each: &Charges, later: u64, item: &Item) -> Item {
+/// The item as it was before the last so many calls of a group, and what was charged ahead.
+fn as_before(each: &Charges, later: u64, ahead: u64, item: &Item) -> Item {
     let mut item = item.clone();
     for charge in each.charges() {
         if let Some(bucket) = item.buckets.get_mut(&charge.limit) {
-            let inc = Ticks(bucket.terms.figures.inc(charge.cost).0.saturating_mul(i128::from(later)));
+            let figures = &bucket.terms.figures;
+            let inc = Ticks(figures.inc(charge.cost).0.saturating_mul(i128::from(later))) + figures.inc(ahead);
             *bucket = Bucket { tat: bucket.tat - inc, gross: bucket.gross - inc, ..bucket.clone() };
         }
     }

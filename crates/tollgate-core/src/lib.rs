@@ -37,6 +37,7 @@ mod group;
 pub mod hold;
 pub mod item;
 pub mod key;
+pub mod lease;
 pub mod local;
 pub mod log;
 pub mod pacer;

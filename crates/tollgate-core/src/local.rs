@@ -125,7 +125,9 @@ impl Local {
         charges.each(|charge| {
             let figures = charge.terms.figures.share(self.instances, charge.cost);
             let penalty = charge.penalty.filter(|_| is_locked(charge));
-            Charge { terms: Terms { figures, ..charge.terms.clone() }, penalty, ..charge.clone() }
+            // What is charged here nobody else has leased.
+            let terms = Terms { figures, leased: false, ..charge.terms.clone() };
+            Charge { terms, penalty, ..charge.clone() }
         })
     }
 

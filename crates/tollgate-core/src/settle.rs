@@ -28,6 +28,7 @@
 //!   back itself, and `g` tells that nothing came after.
 //!
 //! - Of a charge that keeps a part, the slot is what lies behind that part.
+//! - Of a limit that processes lease nothing is given back to the store: see [`lease`](crate::lease).
 //! - A log takes the charge's entry out.
 //!
 //! **More** is a charge of the difference as of now, whose ceiling is higher by the limit's debt; what is beyond that too is told
@@ -71,6 +72,8 @@ pub struct Charged {
     refunded: Ticks,
     /// What it is remembered by.
     entry: Option<Entry>,
+    /// When it was taken from the store, be it for a call that came later.
+    pub(crate) leased_at: Timestamp,
 }
 
 impl Charged {
@@ -80,7 +83,22 @@ impl Charged {
         let (figures, busy_period, refunded) = (&after.terms.figures, after.busy_period, after.refunded());
         let inc = figures.inc(cost);
         let (used, start) = (figures.fresh(now), after.tat - inc);
-        Self { limit, cost, used, start, inc, busy_period, refunded, entry: None }
+        Self { limit, cost, used, start, inc, busy_period, refunded, entry: None, leased_at: now }
+    }
+
+    /// The part of its slot behind `kept` ticks.
+    pub(crate) fn behind(&self, kept: Ticks) -> (Ticks, Ticks) {
+        (self.start + kept.min(self.inc), self.start + self.inc)
+    }
+
+    /// The part of what was charged that a call of `cost` has spent.
+    pub(crate) fn spent(&self, cost: u64, (start, inc): (Ticks, Ticks), leased_at: Timestamp) -> Self {
+        Self { cost, start, inc, leased_at, ..self.clone() }
+    }
+
+    /// The busy period that it was charged in.
+    pub(crate) fn busy_period(&self) -> BusyPeriod {
+        self.busy_period
     }
 
     /// The same, remembered by an entry.
@@ -99,7 +117,8 @@ impl Charged {
     /// the slot behind those that lies in the future.
     #[must_use]
     pub fn unused(&self, found: &Bucket, kept: u64, now: Timestamp) -> Ticks {
-        if found.busy_period != self.busy_period {
+        // Where processes lease, one may still go by where the slots behind were: this process alone may spend it again.
+        if found.busy_period != self.busy_period || found.terms.leased {
             return Ticks(0);
         }
         let figures = &found.terms.figures;

@@ -45,8 +45,8 @@ pub enum Standing {
 
 /// The figures of a limit together with where they come from: policy revision and plan.
 ///
-/// The text form, stored as `f`, is `revision/n/period/burst/plan` with the reduced rate; where an operator's override
-/// stands in place of these figures, its own come first: `n/period/burst!revision/n/period/burst/plan`.
+/// The text form, stored as `f`, is `revision/n/period/burst/plan` with the reduced rate, `revision*` where processes lease; where an
+/// operator's override stands in place of these figures, its own come first: `n/period/burst!revision/n/period/burst/plan`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Terms {
     /// The policy's `revision`, at least 1.
@@ -61,19 +61,28 @@ pub struct Terms {
     /// else find nothing newer when the override has ended, and count the debt by its own figures: if the newer revision
     /// had left half of it to a burst half as large, what that forgave could be spent again.
     pub in_place_of: Option<Figures>,
+    /// Whether processes take tokens ahead and spend them by themselves ([`lease`](crate::lease)). Nobody then moves the slots of
+    /// tokens that a process may still have.
+    pub leased: bool,
 }
 
 impl Terms {
     /// Terms of a limit without plans.
     #[must_use]
     pub fn new(revision: u64, figures: impl Into<Figures>) -> Self {
-        Self { revision, plan: Arc::from(""), figures: figures.into(), in_place_of: None }
+        Self { revision, plan: Arc::from(""), figures: figures.into(), in_place_of: None, leased: false }
     }
 
     /// The same, of a plan.
     #[must_use]
     pub fn on_plan(self, plan: impl Into<Arc<str>>) -> Self {
         Self { plan: plan.into(), ..self }
+    }
+
+    /// The same, of a limit that processes lease.
+    #[must_use]
+    pub fn leased(self) -> Self {
+        Self { leased: true, ..self }
     }
 
     /// The terms of an operator's override that stands in place of these, whatever plan its callers are on.
@@ -130,7 +139,7 @@ impl Terms {
     #[must_use]
     pub fn carry(&self, found: &Self, state: impl Into<State>, now: Timestamp, rule: OnChange) -> State {
         let rule = (self.standing(found) == Standing::CallerIsNewer).then_some(rule);
-        self.figures.carry(&found.figures, &state.into(), now, rule)
+        self.figures.carry(&found.figures, &state.into(), now, (rule, found.leased))
     }
 }
 
@@ -140,7 +149,8 @@ impl fmt::Display for Terms {
         if self.is_override() {
             write!(f, "{}!", self.figures)?;
         }
-        write!(f, "{}/{policy}/{}", self.revision, self.plan)
+        let leased = if self.leased { "*" } else { "" };
+        write!(f, "{}{leased}/{policy}/{}", self.revision, self.plan)
     }
 }
 
@@ -156,7 +166,9 @@ impl FromStr for Terms {
         let parse = || {
             let (revision, rest) = policy.split_once('/')?;
             let (slash, _) = rest.match_indices('/').nth(2)?;
+            let (revision, leased) = revision.strip_suffix('*').map_or((revision, false), |revision| (revision, true));
             let terms = Self::new(revision.parse().ok()?, Figures::parse(&rest[..slash])?).on_plan(&rest[slash + 1..]);
+            let terms = Self { leased, ..terms };
             Some(over.map_or_else(|| terms.clone(), |figures| terms.overridden_by(figures)))
         };
         // Only the form that `Display` writes is accepted: conditions compare `f` as text.

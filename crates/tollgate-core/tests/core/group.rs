@@ -45,7 +45,7 @@ fn together(each: &Charges, n: u64, item: Option<&Item>, now: Timestamp) -> Opti
                     return None;
                 }
                 let left = item.unwrap();
-                let told = take.shares(each, n, &left).into_iter().map(|(decision, charged)| {
+                let told = take.shares(each, n, 0, &left).into_iter().map(|(decision, charged)| {
                     let unused = charged
                         .iter()
                         .map(|one| u64::try_from(one.unused(&left.buckets[one.limit()], 0, now).0).unwrap());
@@ -111,7 +111,7 @@ fn each_call_of_a_group_gives_its_own_charge_back_once() {
     let left = write.apply(None).unwrap();
     take.applied(&left, moment(at(0)));
     let mut item = left.clone();
-    for (i, (_, charged)) in take.shares(&each, 4, &left).into_iter().enumerate() {
+    for (i, (_, charged)) in take.shares(&each, 4, 0, &left).into_iter().enumerate() {
         let (_, Settle::Write(write)) = Settlement::giving_back(charged, &item, at(0)) else { panic!("call {i}") };
         item = write.apply(Some(&item)).unwrap();
     }

@@ -12,6 +12,7 @@ mod guesses;
 mod histories;
 mod holds;
 mod key;
+mod lease;
 mod local;
 mod log;
 mod pacer;

@@ -233,7 +233,7 @@ impl<S: Store> Limiter<S> {
                 continue;
             };
             self.store.meter().record(Event::Coalesced(together - 1));
-            for (decision, charged) in take.shares(charges, together, &item) {
+            for (decision, charged) in take.shares(charges, together, 0, &item) {
                 let driven = Driven { decision, charged, place: Place::Table(Some(Arc::clone(&item))) };
                 match own {
                     None => own = Some(driven),

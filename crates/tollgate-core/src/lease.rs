@@ -1,0 +1,214 @@
+//! Leases: what a process was charged for ahead of the calls that it expects, and spends by itself.
+//!
+//! A write that charges more than its calls need leaves the rest of its slot to the process. Having paid for tokens is not
+//! enough to spend them at any time: spent late they come on top of what the bucket has refilled meanwhile, and double the
+//! burst. So **a token may be spent only until its slot starts**. A call of cost `c` at `now` has the slot
+//!
+//! ```text
+//! [y, y + inc(c))      y = max(from, now')      if y + inc(c) <= to
+//! ```
+//!
+//! of a stretch `[from, to)` that was paid for. Such slots do not overlap, start no earlier than their use and end where the charge
+//! did, so the bound of the [token bucket](crate::token_bucket) holds as it is. What was counted in a window may be spent while the
+//! window lasts.
+//!
+//! - **What must not move.** A process dates its tokens by where their slots were, so the store's `tat` is only ever added to: a charge
+//!   that is given back goes to the pool of its process, with its slot, and under other figures of one revision slots go on where the
+//!   last one ends ([`Terms::carry`]), as those of pacers do: in tokens, whoever alternates between plans would have the bucket forget
+//!   what is still unspent, again and again. So the bursts of a leased limit's plans add up. A newer revision that forgives debt, and
+//!   an operator's reset, let what is unspent come on top, once.
+//! - **A lease ends after [`Pool::LIVES_FOR`]**, which is how long a ban or other figures may go unseen by a process that has one; one
+//!   that sees them drops it at once.
+//! - **How much**: what calls at the rate of late would take in [`Pool::LASTS_FOR`], or the time that the bucket takes to fill if that is
+//!   shorter; at most what the policy says, and at most half of the room that is left, so that several processes do not keep each other
+//!   from it. A key that is asked for less than twice in that time has none.
+//!
+//! Invariant: no part of a charge is spent twice, and none after its slot has started or its lease has ended.
+
+use crate::charge::Charges;
+use crate::decision::{Decision, LimitDecision, Outcome, Source};
+use crate::hold::Hold;
+use crate::item::{Bucket, BusyPeriod, Item};
+use crate::settle::Charged;
+use crate::terms::Terms;
+use crate::time::Timestamp;
+use crate::token_bucket::Ticks;
+use std::time::Duration;
+
+/// A part of a charge that is not spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Stretch {
+    from: Ticks,
+    to: Ticks,
+    leased_at: Timestamp,
+}
+
+/// What a process has of one limit of one key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pool {
+    /// The terms of the calls that it may be spent by.
+    asked: Terms,
+    /// The last charge, and what was told with it.
+    charged: Charged,
+    told: LimitDecision,
+    /// The integer that it left, and what an operator had set.
+    tat: Ticks,
+    hold: Option<Hold>,
+    /// In the order of time.
+    stretches: Vec<Stretch>,
+    /// What calls have asked for since the last charge.
+    wanted: u64,
+}
+
+impl Charges {
+    /// Whether a process may take tokens of these charges ahead. Only of one limit by itself, that neither paces, remembers single
+    /// charges nor locks; one that only reports has no room to keep.
+    #[must_use]
+    pub fn can_be_leased(&self) -> bool {
+        matches!(self.charges(), [charge] if charge.lease > 0 && charge.terms.leased) && self.can_be_grouped()
+    }
+
+    /// The same charges, costing so many tokens more.
+    #[must_use]
+    pub fn ahead(&self, extra: u64) -> Option<Self> {
+        self.costing(|charge| charge.cost.checked_add(extra))
+    }
+}
+
+impl Pool {
+    /// Longest that a token may be spent after it was charged.
+    pub const LIVES_FOR: Duration = Duration::from_secs(10);
+    /// How long a lease is meant to last.
+    pub const LASTS_FOR: Duration = Duration::from_secs(1);
+    /// How far a clock that was corrected may have been set back, in nanoseconds, before a lease counts as over.
+    const SET_BACK_NS: u64 = 1_000_000_000;
+    /// Stretches that are kept. Slots that are given back fill gaps, and these close at their start.
+    const MOST: usize = 32;
+
+    /// A pool of what a charge for `charges` leaves behind `spent` tokens. `told` is its decision, and `item` what it left.
+    /// `None` if there is nothing of the kind.
+    #[must_use]
+    pub fn of(charges: &Charges, charged: &Charged, spent: u64, told: &Decision, item: &Item) -> Option<Self> {
+        let ([charge], [told]) = (charges.charges(), &told.limits[..]) else { return None };
+        let bucket = item.buckets.get(&charge.limit)?;
+        let mut pool = Self {
+            asked: charge.terms.clone(),
+            charged: charged.clone(),
+            told: told.clone(),
+            tat: bucket.tat,
+            hold: item.hold.clone(),
+            stretches: Vec::new(),
+            wanted: 0,
+        };
+        pool.keep(charged.behind(bucket.terms.figures.inc(spent)), charged.leased_at);
+        Some(pool)
+    }
+
+    /// The same, with what is left of an `earlier` one, if that is of the same busy period.
+    #[must_use]
+    pub fn after(mut self, earlier: Self) -> Self {
+        if !self.is_other(&earlier.hold, earlier.charged.busy_period()) {
+            for stretch in earlier.stretches {
+                self.keep((stretch.from, stretch.to), stretch.leased_at);
+            }
+        }
+        self
+    }
+
+    /// Takes the `cost` of a call at `now` out of what was charged before; `None` if that does not have it.
+    pub fn spend(&mut self, terms: &Terms, cost: u64, now: Timestamp) -> Option<(LimitDecision, Charged)> {
+        self.wanted = self.wanted.saturating_add(cost);
+        if self.asked != *terms || cost == 0 {
+            return None;
+        }
+        let figures = self.told.terms.figures;
+        let is_left = |stretch: &Stretch| figures.spendable(stretch.from, now).is_some_and(|from| from < stretch.to);
+        self.stretches.retain(|stretch| stretch.is_live(now) && is_left(stretch));
+        let inc = figures.inc(cost);
+        let found = self.stretches.iter_mut().find_map(|stretch| {
+            let from = figures.spendable(stretch.from, now)?;
+            (from + inc <= stretch.to).then(|| {
+                stretch.from = from + inc;
+                (from, stretch.leased_at)
+            })
+        });
+        let (from, leased_at) = found?;
+        let charged = self.charged.spent(cost, (from, inc), leased_at);
+        Some((self.tell(cost, now), charged))
+    }
+
+    /// Takes back a charge of its process, but for `kept` of its tokens.
+    pub fn give_back(&mut self, charged: &Charged, kept: u64) {
+        if charged.busy_period() == self.charged.busy_period() {
+            self.keep(charged.behind(self.told.terms.figures.inc(kept)), charged.leased_at);
+        }
+    }
+
+    /// Whether an item that was found is another than this was charged in: an operator or another revision has changed it.
+    #[must_use]
+    pub fn is_stale(&self, item: Option<&Item>) -> bool {
+        let bucket = item.and_then(|item| item.buckets.get(self.charged.limit()));
+        bucket.is_none_or(|bucket: &Bucket| self.is_other(&item.and_then(|item| item.hold.clone()), bucket.busy_period))
+    }
+
+    /// How many tokens beside the `cost` of calls at `now`, of `each`, should be charged, at most `most` and of the `room` that there
+    /// is.
+    #[must_use]
+    pub fn extra(&self, most: u64, (cost, each): (u64, u64), room: u64, now: Timestamp) -> u64 {
+        let elapsed = now.as_nanos().saturating_sub(self.charged.leased_at.as_nanos());
+        let (n, period) = self.told.terms.figures.rate();
+        let fills = u128::from(self.told.terms.figures.most()) * u128::from(period) / u128::from(n.max(1));
+        let span = Self::LASTS_FOR.as_nanos().min(fills);
+        // What the calls since the last charge, this one included, would come to in that time.
+        let expected = (u128::from(self.wanted) * span).checked_div(u128::from(elapsed)).unwrap_or(u128::MAX);
+        let expected = u64::try_from(expected).unwrap_or(u64::MAX);
+        let extra = expected.saturating_sub(cost).min(most).min(room.saturating_sub(cost) / 2);
+        // The calls to come are taken to be like this one, so that nothing is left between them.
+        extra - extra % each.max(1)
+    }
+
+    fn is_other(&self, hold: &Option<Hold>, busy_period: BusyPeriod) -> bool {
+        self.hold != *hold || self.charged.busy_period() != busy_period
+    }
+
+    /// Adds a stretch, joined with those that it touches and that end with it.
+    fn keep(&mut self, (from, to): (Ticks, Ticks), leased_at: Timestamp) {
+        if from >= to {
+            return;
+        }
+        let at = self.stretches.partition_point(|stretch| stretch.from < from);
+        if let Some(next) = self.stretches.get_mut(at).filter(|next| next.from == to && next.leased_at == leased_at) {
+            next.from = from;
+        } else if self.stretches.len() < Self::MOST {
+            self.stretches.insert(at, Stretch { from, to, leased_at });
+        }
+    }
+
+    /// What a call at `now` is told that was just taken out: by what the store had, and what is left here.
+    fn tell(&self, cost: u64, now: Timestamp) -> LimitDecision {
+        let figures = &self.told.terms.figures;
+        let left = self
+            .stretches
+            .iter()
+            .filter_map(|stretch| Some(stretch.to - figures.spendable(stretch.from, now)?.min(stretch.to)));
+        let state = Some(left.fold(self.tat, |tat, left| tat - left));
+        LimitDecision {
+            cost,
+            outcome: Outcome::Allowed,
+            remaining: figures.remaining(state, now),
+            decided_at: now,
+            next_token_after: figures.next_after(state, now),
+            reset_after: figures.reset_after(state, now),
+            source: Source::Lease,
+            ..self.told.clone()
+        }
+    }
+}
+
+impl Stretch {
+    fn is_live(&self, now: Timestamp) -> bool {
+        let (now, at) = (now.as_nanos(), self.leased_at.as_nanos());
+        let ends = at.saturating_add(u64::try_from(Pool::LIVES_FOR.as_nanos()).unwrap_or(u64::MAX));
+        now.saturating_add(Pool::SET_BACK_NS) >= at && now < ends
+    }
+}
