@@ -13,3 +13,5 @@ mod printed;
 mod proxy;
 mod sample_api;
 mod sandboxes;
+#[path = "../wire.rs"]
+mod wire;
