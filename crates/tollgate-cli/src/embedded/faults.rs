@@ -3,6 +3,8 @@
 //! Invariant: a fault holds for every request that comes while it is set; a request that was held back goes on when it is lifted.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -38,25 +40,35 @@ impl Faulty {
     }
 }
 
-/// What is set. Clones share it.
+/// What is set, and how many requests have met it. Clones share both.
 #[derive(Debug, Clone)]
-pub struct Faults(watch::Sender<Faulty>);
+pub struct Faults {
+    set: watch::Sender<Faulty>,
+    requests: Arc<AtomicU64>,
+}
 
 impl Default for Faults {
     fn default() -> Self {
-        Self(watch::Sender::new(Faulty { store: Fault::Ok, ms: Faulty::ms() }))
+        Self { set: watch::Sender::new(Faulty { store: Fault::Ok, ms: Faulty::ms() }), requests: Arc::default() }
     }
 }
 
 impl Faults {
     /// Sets what goes wrong from now on.
     pub fn set(&self, faulty: Faulty) {
-        self.0.send_replace(faulty);
+        self.set.send_replace(faulty);
+    }
+
+    /// Requests that have come so far, whatever became of them.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// Waits for the end of a pause; what is to be done with the request then.
     pub(super) async fn met(&self) -> Faulty {
-        let mut set = self.0.subscribe();
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let mut set = self.set.subscribe();
         // The sender is `self`, so it cannot be gone.
         match set.wait_for(|faulty| faulty.store != Fault::Pause).await {
             Ok(faulty) => *faulty,
