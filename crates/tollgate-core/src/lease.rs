@@ -144,6 +144,12 @@ impl Pool {
         }
     }
 
+    /// The busy period that it was charged in.
+    #[must_use]
+    pub fn busy_period(&self) -> BusyPeriod {
+        self.charged.busy_period()
+    }
+
     /// Whether an item that was found is another than this was charged in: an operator or another revision has changed it.
     #[must_use]
     pub fn is_stale(&self, item: Option<&Item>) -> bool {
