@@ -1,6 +1,6 @@
 //! Callers: each runs the real [`Take`], from what it last saw to an answer, and is admitted or not.
 
-use crate::leases::drop_stale;
+use crate::leases::look;
 use crate::mutant::Mutant;
 use crate::properties::{Admission, Event, Fault, fits, over_admitted, override_exceeded};
 use crate::shared::Shared;
@@ -113,13 +113,13 @@ impl Table {
             Reply::Read(item) => {
                 let step = take.read(item.as_deref(), moment);
                 s.parties[c].last_seen = item;
-                drop_stale(&mut s.parties[c]);
+                look(&mut s.parties[c]);
                 self.follow(s, flight, step, None);
             }
             Reply::Refused(item, secs) => {
                 let step = take.refused(item.as_deref(), moment);
                 s.parties[c].last_seen.clone_from(&item);
-                drop_stale(&mut s.parties[c]);
+                look(&mut s.parties[c]);
                 self.follow(s, flight, step, Some((item.as_deref(), secs)));
             }
             Reply::Applied(item) => {

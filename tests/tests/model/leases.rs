@@ -63,7 +63,7 @@ impl Table {
         let party = &mut s.parties[c];
         if let (Some(pool), [own]) = (party.pool.as_deref(), own) {
             let mut pool = pool.clone();
-            pool.give_back(own, 0);
+            pool.give_back(own, 0, self.moment(c, s.secs).now);
             party.pool = Some(Shared::new(pool));
             self.coverage.note(Event::TakenBack);
         }
@@ -73,9 +73,11 @@ impl Table {
 }
 
 /// Drops what was taken ahead if the item that was seen last is another than it was taken from.
-pub(crate) fn drop_stale(party: &mut Party) {
-    if party.pool.as_ref().is_some_and(|pool| pool.is_stale(party.last_seen.as_deref())) {
-        party.pool = None;
+pub(crate) fn look(party: &mut Party) {
+    if let Some(pool) = &party.pool {
+        let mut pool = (**pool).clone();
+        pool.see(party.last_seen.as_deref());
+        party.pool = Some(Shared::new(pool));
     }
 }
 

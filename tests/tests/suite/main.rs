@@ -16,6 +16,7 @@ mod faults;
 mod figures;
 mod harness;
 mod holds;
+mod leases;
 mod login;
 mod pacer;
 mod penalties;
