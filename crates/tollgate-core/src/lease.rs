@@ -64,6 +64,10 @@ pub struct Pool {
 
 /// `n * by / of`, rounded down.
 fn scaled(n: u64, by: u64, of: u64) -> u64 {
+    // Mostly that fits 64 bits, which divide several times as fast.
+    if let Some(product) = n.checked_mul(by) {
+        return product.checked_div(of).unwrap_or(0);
+    }
     let scaled = (u128::from(n) * u128::from(by)).checked_div(u128::from(of)).unwrap_or(0);
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }

@@ -269,8 +269,12 @@ impl TokenBucket {
     pub fn remaining(&self, tat: Option<Ticks>, now: Timestamp) -> u64 {
         let now_ticks = self.at(now);
         let x = tat.map_or(now_ticks, |t| t.max(now_ticks));
-        let left = (now_ticks + self.window() - x).0.div_euclid(i128::from(self.period_ns));
-        u64::try_from(left.max(0)).unwrap_or(self.burst).min(self.burst)
+        let left = u128::try_from((now_ticks + self.window() - x).0).unwrap_or(0);
+        let tokens = match u64::try_from(left) {
+            Ok(left) => left / self.period_ns,
+            Err(_) => u64::try_from(left / u128::from(self.period_ns)).unwrap_or(self.burst),
+        };
+        tokens.min(self.burst)
     }
 
     /// Time until the bucket is full again, rounded up to a nanosecond; zero if it is.
@@ -291,9 +295,12 @@ impl TokenBucket {
     /// Time from `now` until the instant `at`, rounded up to a nanosecond; zero if it has passed.
     #[must_use]
     pub fn until(&self, at: Ticks, now: Timestamp) -> Duration {
-        let n = i128::from(self.n);
-        let ns = (at.0.div_euclid(n) + i128::from(at.0.rem_euclid(n) > 0)) - i128::from(now.as_nanos());
-        let ns = u128::try_from(ns).unwrap_or(0);
+        // Instants are multiples of n. What is missing mostly fits 64 bits, where an instant does not: those divide several times as fast.
+        let missing = u128::try_from((at - self.at(now)).0).unwrap_or(0);
+        if let Ok(missing) = u64::try_from(missing) {
+            return Duration::from_nanos(missing.div_ceil(self.n));
+        }
+        let ns = missing.div_ceil(u128::from(self.n));
         let secs = u64::try_from(ns / 1_000_000_000).unwrap_or(u64::MAX);
         // The remainder is below 10^9 and fits.
         Duration::new(secs, u32::try_from(ns % 1_000_000_000).unwrap_or(0))

@@ -197,7 +197,10 @@ impl<S: Store> Limiter<S> {
     ///
     /// The store gave no answer and the call is to be refused: see [`Error`]. A denial is `Ok`.
     pub async fn take(&self, charges: &[Charges]) -> Result<Decision> {
-        Ok(self.take_unsettled(charges).await?.0)
+        match self.take_leased(charges) {
+            Some((decision, _)) => Ok(decision),
+            None => Ok(self.take_asking(charges).await?.0),
+        }
     }
 
     /// As [`Self::take`], for a call that may yet not take place or cost something else: with what it was charged, for
@@ -207,9 +210,16 @@ impl<S: Store> Limiter<S> {
     ///
     /// As [`Self::take`].
     pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
-        if let Some(leased) = self.take_leased(charges) {
-            return Ok(leased);
+        match self.take_leased(charges) {
+            Some((decision, charged)) => {
+                let part = Driven { decision: Decision::default(), charged: vec![charged], place: Place::Lease };
+                Ok((decision, Taken(vec![Some(part)])))
+            }
+            None => self.take_asking(charges).await,
         }
+    }
+
+    async fn take_asking(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         let began = Instant::now();
         let span = tracing::info_span!("decision", items = charges.len(), outcome = tracing::field::Empty);
         let result = match self.known_denial(charges) {

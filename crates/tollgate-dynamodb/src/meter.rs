@@ -254,7 +254,9 @@ impl Counters {
 impl Meter for Counters {
     fn record(&self, event: Event<'_>) {
         let add = |counter: &AtomicU64, n: u64| {
-            counter.fetch_add(n, Ordering::Relaxed);
+            if n > 0 {
+                counter.fetch_add(n, Ordering::Relaxed);
+            }
         };
         match event {
             Event::RoundTrip => add(&self.round_trips, 1),

@@ -1,17 +1,21 @@
 //! The in-process arithmetic in nanoseconds, beside governor's in the same run.
 //!
-//! Both decide from a time that is handed in, on one bucket that always has a token, so that neither pays for a clock.
+//! A bucket and governor's decide from a time that is handed in, so that neither pays for a clock; a leased decision and governor's by
+//! key read theirs. All always have a token.
 
-use super::charges;
+use super::{charges, leased};
 use crate::error::Result;
+use crate::open;
 use governor::clock::FakeRelativeClock;
 use governor::{Quota, RateLimiter};
 use serde::Serialize;
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
+use tollgate::Limiter;
 use tollgate_core::take::Moment;
 use tollgate_core::{Item, Step, Take, Timestamp, TokenBucket, Verdict};
+use tollgate_dynamodb::connect::Connected;
 
 const ROUNDS: u32 = 200_000;
 
@@ -25,8 +29,10 @@ pub struct Line {
     pub ns: f64,
 }
 
-pub(super) fn measure() -> Result<Vec<Line>> {
+pub(super) async fn measure(connected: &Connected, table: &str) -> Result<Vec<Line>> {
     Ok(vec![
+        Line { name: "leased decision", ns: leased_decision(connected, table).await? },
+        Line { name: "governor check of a key", ns: governor_by_key() },
         Line { name: "TokenBucket::take", ns: token_bucket()? },
         Line { name: "governor check", ns: governor() },
         Line { name: "the whole protocol, no I/O", ns: protocol()? },
@@ -55,6 +61,33 @@ fn governor() -> f64 {
         for _ in 0..ROUNDS {
             clock.advance(Duration::from_millis(1));
             let _ = black_box(black_box(&limiter).check());
+        }
+    })
+}
+
+/// A whole decision by the limiter of a table, which is asked once a second.
+async fn leased_decision(connected: &Connected, table: &str) -> Result<f64> {
+    let (store, _) = open::store(connected, table).await?;
+    let limiter = Limiter::new(store).with_deadline(Duration::from_secs(30));
+    let charges = leased(("orders", 100_000_000, 1), 50_000_000)?;
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let start = Instant::now();
+        for _ in 0..ROUNDS {
+            black_box(limiter.take(black_box(&charges)).await?);
+        }
+        best = best.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS));
+    }
+    Ok(best)
+}
+
+fn governor_by_key() -> f64 {
+    let quota = Quota::per_second(NonZeroU32::MAX).allow_burst(NonZeroU32::MAX);
+    let limiter = RateLimiter::keyed(quota);
+    let key = "bench:0123456789abcdef".to_owned();
+    best(|| {
+        for _ in 0..ROUNDS {
+            let _ = black_box(black_box(&limiter).check_key(black_box(&key)));
         }
     })
 }

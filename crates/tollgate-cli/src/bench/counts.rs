@@ -1,6 +1,6 @@
 //! Round trips and write units a decision, by situation.
 
-use super::{charges, charging};
+use super::{charges, charging, each, leased};
 use crate::args::Target;
 use crate::error::{CliError, Result};
 use crate::open;
@@ -107,6 +107,7 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
         sequence("sliding log, written anew", next_window, few(counting(Algorithm::SlidingLog, "1/s")?)).await?,
         sequence("sliding log, success taken out", settling(1), counting(Algorithm::SlidingLog, "32/h")?).await?,
         sequence("charge and settlement", settling(1), reserved).await?,
+        sequence("leased", after(2 * DECISIONS as usize), all(leased(("orders", 1_000_000, 86_400), 10_000)?)).await?,
         sequence("3 limits on one key", after(1), three).await?,
         sequence("3 keys", after(1), all(three_keys(1_000_000)?)).await?,
         sequence("3 keys, known denial", after(4), all(three_keys(3)?)).await?,
@@ -120,15 +121,6 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
 /// The same charges on limits that lock.
 fn locking(all: Vec<Charges>, rule: PenaltyRule) -> Result<Vec<Charges>> {
     each(all, |charge| Charge { penalty: Some(rule), ..charge.clone() })
-}
-
-/// The same charges, each changed.
-fn each(all: Vec<Charges>, change: impl Fn(&Charge) -> Charge) -> Result<Vec<Charges>> {
-    let changed = |charges: Charges| {
-        let list = charges.charges().iter().map(&change).collect();
-        Charges::new(charges.item().clone(), list).map_err(|error| CliError::Input(error.to_string()))
-    };
-    all.into_iter().map(changed).collect()
 }
 
 /// Decides one after the other in one process.

@@ -122,6 +122,8 @@ async fn start(program: &Program, endpoint: &str, root: &Path) -> Result<Start> 
         ("TOLLGATE_ENDPOINT_URL", endpoint),
         ("TOLLGATE_DEADLINE_MS", "60000"),
         ("RUST_LOG", "warn"),
+        // Or they would be all over the report on a terminal.
+        ("TOLLGATE_METRICS", "off"),
     ];
     let mut sandbox = Sandbox::start(&program.path, &variables, root).await?;
     ask(program, &mut sandbox).await?;

@@ -58,11 +58,12 @@ pub async fn measure(args: &BenchArgs) -> Result<Report> {
     let decisions = counts::measure(&connected, &target).await?;
     let throughput = throughput::measure(&connected, &target.table, Duration::from_secs(args.seconds)).await?;
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let arithmetic = arithmetic::measure(&connected, &target.table).await?;
     drop(embedded);
     let lambda = lambda::measure(args.lambda_dir.as_deref()).await?;
     // A debug build takes too long for as many.
     let memory = memory::measure(if cfg!(debug_assertions) { 100_000 } else { 1_000_000 }).await?;
-    Ok(Report { build, decisions, throughput, arithmetic: arithmetic::measure()?, memory, lambda })
+    Ok(Report { build, decisions, throughput, arithmetic, memory, lambda })
 }
 
 /// The charges of one decision: one token of each of `limits` (name, tokens, seconds) of a new key.
@@ -78,6 +79,20 @@ fn charging(limits: Vec<(LimitName, Figures)>) -> Result<Vec<Charges>> {
     let key = Key::new([("bench", format!("{:016x}", fastrand::u64(..)))])?;
     let charge = |(limit, figures)| Charge::new(limit, Terms::new(1, figures), 1);
     Ok(vec![Charges::new(ItemKey::shared(key), limits.into_iter().map(charge).collect())?])
+}
+
+/// The same decision, each charge with changes.
+fn each(all: Vec<Charges>, change: impl Fn(&Charge) -> Charge) -> Result<Vec<Charges>> {
+    let changed = |charges: Charges| {
+        let list = charges.charges().iter().map(&change).collect();
+        Charges::new(charges.item().clone(), list).map_err(|error| CliError::Input(error.to_string()))
+    };
+    all.into_iter().map(changed).collect()
+}
+
+/// The charges of a decision on a limit of which a process takes up to `most` tokens ahead.
+fn leased(limit: (&str, u64, u64), most: u64) -> Result<Vec<Charges>> {
+    each(charges(&[limit])?, |charge| charge.clone().leased(most))
 }
 
 fn task_failed(error: &tokio::task::JoinError) -> CliError {

@@ -1,6 +1,6 @@
 //! Decisions a second and their latency, over HTTP.
 
-use super::{charges, task_failed};
+use super::{charges, leased, task_failed};
 use crate::error::{CliError, Result};
 use crate::open;
 use hdrhistogram::Histogram;
@@ -34,6 +34,8 @@ pub(super) async fn measure(connected: &Connected, table: &str, each: Duration) 
         line(connected, table, "1 caller, many keys", 1, many.clone(), each).await?,
         line(connected, table, "8 callers, many keys", 8, many, each).await?,
         line(connected, table, "8 callers, one hot key", 8, hot, each).await?,
+        line(connected, table, "8 callers, one leased key", 8, vec![leased(("orders", 1_000_000, 1), 500_000)?], each)
+            .await?,
     ])
 }
 

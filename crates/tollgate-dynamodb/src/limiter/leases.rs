@@ -3,7 +3,7 @@
 //! Invariants: a call is admitted by what was charged for nobody else; a pool goes as soon as its item is seen to be another's;
 //! nothing runs in the background, and what is not spent comes back as the bucket refills.
 
-use super::{Driven, Limiter, Place, Taken};
+use super::{Driven, Limiter, Place};
 use crate::meter::Event;
 use crate::store::Store;
 use quick_cache::sync::Cache;
@@ -91,19 +91,22 @@ impl Leases {
 impl<S: Store> Limiter<S> {
     /// Decides a call by what was taken ahead, if that has it.
     pub(super) fn spend(&self, charges: &Charges) -> Option<Driven> {
-        let (limit, charged) =
-            charges.can_be_leased().then(|| self.leases.spend(charges, self.store.moment().now))??;
+        let (limit, charged) = self.spend_one(charges)?;
         Some(Driven { decision: Decision::new(vec![limit]), charged: vec![charged], place: Place::Lease })
     }
 
+    fn spend_one(&self, charges: &Charges) -> Option<(LimitDecision, Charged)> {
+        charges.can_be_leased().then(|| self.leases.spend(charges, self.store.moment().now))?
+    }
+
     /// A whole decision by what was taken ahead: nobody is asked, and nothing is waited for.
-    pub(super) fn take_leased(&self, charges: &[Charges]) -> Option<(Decision, Taken)> {
+    pub(super) fn take_leased(&self, charges: &[Charges]) -> Option<(Decision, Charged)> {
         let [charges] = charges else { return None };
-        let mut part = self.spend(charges)?;
-        let decision = std::mem::take(&mut part.decision);
-        // That took less than it would to measure it.
+        let (limit, charged) = self.spend_one(charges)?;
+        let decision = Decision::new(vec![limit]);
+        // It took less than it would to measure it.
         self.store.meter().record(Event::Took(Duration::ZERO));
         self.store.meter().record(Event::Decision(&decision));
-        Some((decision, Taken(vec![Some(part)])))
+        Some((decision, charged))
     }
 }
