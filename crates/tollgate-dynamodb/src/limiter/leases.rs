@@ -93,7 +93,7 @@ impl<S: Store> Limiter<S> {
     pub(super) fn spend(&self, charges: &Charges) -> Option<Driven> {
         let (limit, charged) =
             charges.can_be_leased().then(|| self.leases.spend(charges, self.store.moment().now))??;
-        Some(Driven { decision: Decision::new(vec![limit]), charged: vec![charged], place: Place::Lease })
+        Some(Driven { decision: Decision::new(vec![limit]), charged: vec![charged], place: Place::Lease, shard: None })
     }
 
     /// A whole decision by what was taken ahead: nobody is asked, and nothing is waited for.
