@@ -145,9 +145,11 @@ impl<S: Store> Limiter<S> {
         let seen = self.memory.fresh(&partition_key::of(charges.item()));
         let known = seen.and_then(|seen| Take::recall(charges, &seen, moment));
         let Some(shards) = charges.shards().filter(|_| charges.shard().is_none()) else { return known };
-        let banned = known.filter(|(limits, _)| is_banned(limits));
-        if banned.is_some() {
-            return banned;
+        if let Some(banned) = known.filter(|(limits, _)| is_banned(limits)) {
+            // Told with what is left on a shard that has said so.
+            let on = |shard: Shard| self.recall(&charges.on_shard(shard.index()), moment);
+            let told = Shard::all(shards).find_map(|shard| on(shard).filter(|(limits, _)| is_banned(limits)));
+            return Some(told.unwrap_or(banned));
         }
         let mut soonest: Option<Vec<LimitDecision>> = None;
         // While the key has room the first that is looked at mostly ends this.
