@@ -100,6 +100,12 @@ pub(crate) async fn set_override(args: &OverrideArgs) -> Result<()> {
         let why = format!("limit {limit} counts {rate}, and an override has to count over the same period");
         return Err(CliError::Input(format!("{why}: two periods cannot share one count")));
     }
+    if let Some(shards) = subject.shards(&limit).filter(|shards| !figures.can_be_divided(*shards)) {
+        let why = format!("limit {limit} has {shards} shards, and these figures leave some of them without a call");
+        return Err(CliError::Input(format!(
+            "{why}; give a burst of {shards} at least and a faster rate, or ban the key"
+        )));
+    }
     let lasting = lasting(&args.duration)?;
     let store = open::target(&args.key.on.target).await?;
     let until = store.moment().now + lasting;

@@ -9,9 +9,10 @@ use crate::{open, output, secrets};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::num::NonZeroU16;
 use tollgate_core::take::{Moment, Take};
 use tollgate_core::time::millis_rounded_up;
-use tollgate_core::{Bucket, Charge, Charges, Held, Item, ItemKey, LimitName, Terms};
+use tollgate_core::{Bucket, Charge, Charges, Held, Item, ItemKey, LimitName, Shard, Terms};
 use tollgate_dynamodb::admin::{self, Inspection};
 use tollgate_dynamodb::{attributes, partition_key};
 use tollgate_policy::{KeySecrets, rate_text};
@@ -22,9 +23,23 @@ struct Inspected {
     shared: Remembered,
     /// The items that limits have for themselves.
     own_items: Vec<Remembered>,
+    /// Limits with shards, which are among those items, as a whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sharded: Vec<Sharded>,
     /// The items of the same caller under secrets that are being retired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retiring: Vec<Remembered>,
+}
+
+/// A limit with shards.
+#[derive(Serialize)]
+struct Sharded {
+    limit: String,
+    shards: NonZeroU16,
+    /// What all shards have left together.
+    remaining: u64,
+    #[serde(skip)]
+    most: u64,
 }
 
 /// One item.
@@ -85,19 +100,51 @@ pub(crate) async fn run(args: &KeyArgs) -> Result<()> {
     let (mut own_items, mut retiring) = (Vec::new(), Vec::new());
     for item in subject.items().iter().filter(|item| **item != shared) {
         let items = if item.key == subject.key { &mut own_items } else { &mut retiring };
-        items.push(view(item, &secrets, admin::inspect(&store, item).await?)?);
+        let shards = item.own.as_ref().and_then(|limit| subject.shards(limit));
+        items.push(view(item, shards, &secrets, admin::inspect(&store, item).await?)?);
     }
-    let shared = view(&shared, &secrets, admin::inspect(&store, &shared).await?)?;
-    let inspected = Inspected { shared, own_items, retiring };
+    let sharded = sharded(&subject, &own_items);
+    let shared = view(&shared, None, &secrets, admin::inspect(&store, &shared).await?)?;
+    let inspected = Inspected { shared, own_items, sharded, retiring };
     subject.say_which_items_are_missing();
     subject.say_which_keys_are_missing();
     output::result(args.on.json, &inspected, || text(&inspected))
 }
 
-fn view(key: &ItemKey, secrets: &KeySecrets, inspection: Inspection) -> Result<Remembered> {
+/// The limits with shards: of a shard that nothing is remembered of nothing is missing.
+fn sharded(subject: &Subject, own_items: &[Remembered]) -> Vec<Sharded> {
+    let mut all = Vec::new();
+    let limits: BTreeSet<_> = subject.items().into_iter().filter_map(|item| item.own).collect();
+    for limit in limits {
+        let Some(shards) = subject.shards(&limit) else { continue };
+        let items = ItemKey::own(subject.key.clone(), limit.clone());
+        let found = |shard: Shard| {
+            let pk = partition_key::of(&items.on_shard(shard.index()));
+            own_items.iter().find(|item| item.pk == pk).and_then(|item| item.limits.get(limit.as_str()))
+        };
+        // Nobody knows the plan of a caller that has not called.
+        let plan = Shard::all(shards).find_map(|shard| found(shard)?.stored.as_ref().map(|stored| stored.plan.clone()));
+        let Some(whole) = subject.figures_on(&limit, &plan.unwrap_or_default()) else { continue };
+        let of = |shard: Shard| {
+            found(shard).map_or_else(|| [whole.shard(shard).most(); 2], |limit| [limit.remaining, limit.most])
+        };
+        let [remaining, most] = Shard::all(shards).map(of).fold([0; 2], |[a, b], [c, d]| [a + c, b + d]);
+        all.push(Sharded { limit: limit.to_string(), shards, remaining, most });
+    }
+    all
+}
+
+fn view(key: &ItemKey, shards: Option<NonZeroU16>, secrets: &KeySecrets, inspection: Inspection) -> Result<Remembered> {
     let Inspection { now, item: found, raw, .. } = inspection;
     let exists = found.is_some();
-    let item = found.unwrap_or_default();
+    let found = found.unwrap_or_default();
+    let whole = found.hold.clone();
+    let shard = key.shard().zip(shards).and_then(|(index, of)| Shard::new(index, of));
+    let hold = match (found.hold, shard) {
+        (Some(hold), Some(shard)) => Some(hold.on_shard(shard)),
+        (hold, _) => hold,
+    };
+    let item = Item { hold, ..found };
     let hold = item.hold.as_ref().and_then(|hold| hold.in_force(now));
     let names: BTreeSet<_> = item.buckets.keys().chain(hold.iter().flat_map(|hold| hold.overrides.keys())).collect();
     let moment = Moment { now, clock_agrees: true };
@@ -108,7 +155,7 @@ fn view(key: &ItemKey, secrets: &KeySecrets, inspection: Inspection) -> Result<R
         pk: partition_key::of(key),
         now_ms: now.as_millis(),
         exists,
-        hold: Told::of(item.hold.as_ref(), now),
+        hold: Told::of(whole.as_ref(), now),
         limits: limits.collect::<Result<_>>()?,
         expires_at: item.expires_at,
         raw: raw.filter(|_| exists).as_ref().map(attributes::plain).unwrap_or_default(),
@@ -180,6 +227,9 @@ fn text(inspected: &Inspected) -> String {
         for (name, value) in &item.raw {
             let _ = writeln!(text, "    {name:<28} {value}");
         }
+    }
+    for Sharded { limit, shards, remaining, most } in &inspected.sharded {
+        let _ = writeln!(text, "{limit:<26} {remaining} of {most} left on {shards} shards together");
     }
     text
 }

@@ -9,6 +9,7 @@ use crate::error::{CliError, Result};
 use crate::output::note;
 use crate::secrets::Keys;
 use crate::{open, secrets};
+use std::num::NonZeroU16;
 use std::path::Path;
 use tollgate_core::{Figures, ItemKey, Key, LimitName};
 use tollgate_policy::{Algorithm, Limit, Network, Policy};
@@ -100,11 +101,16 @@ impl Subject {
         self.keys().flat_map(|key| self.items_of(key)).collect()
     }
 
-    /// The items of all its keys by place: the shared ones first, then those of each limit that has its own.
+    /// The items of all its keys by place: the shared ones first, then those of each limit that has its own, shards together.
     pub(crate) fn places(&self) -> Vec<Vec<ItemKey>> {
-        let by_key: Vec<_> = self.keys().map(|key| self.items_of(key)).collect();
-        let place = |i: usize| by_key.iter().filter_map(|items| items.get(i).cloned()).collect();
-        (0..self.items_of(&self.key).len()).map(place).collect()
+        let mut places: Vec<Vec<ItemKey>> = Vec::new();
+        for item in self.items() {
+            match places.iter_mut().find(|place| place.iter().any(|other| other.own == item.own)) {
+                Some(place) => place.push(item),
+                None => places.push(vec![item]),
+            }
+        }
+        places
     }
 
     /// The items of one of its keys, the shared one first.
@@ -121,7 +127,7 @@ impl Subject {
     pub(crate) fn limit(&self, name: &str) -> Result<(LimitName, Vec<ItemKey>)> {
         let Some(policy) = self.counting() else { return Ok((LimitName::new(name)?, vec![self.shared()])) };
         let limit = policy.limit_on(name, &self.key)?;
-        Ok((limit.name().clone(), self.keys().map(|key| limit.item(key.clone())).collect()))
+        Ok((limit.name().clone(), self.keys().flat_map(|key| limit.items(key.clone())).collect()))
     }
 
     /// How a limit counts, as far as a policy at hand says.
@@ -132,6 +138,16 @@ impl Subject {
     /// The figures of a limit, as far as a policy at hand says.
     pub(crate) fn figures(&self, limit: &LimitName) -> Option<Figures> {
         self.known(limit).map(|limit| limit.figures(None).core())
+    }
+
+    /// How many shards a limit has, as far as a policy at hand says.
+    pub(crate) fn shards(&self, limit: &LimitName) -> Option<NonZeroU16> {
+        self.known(limit).and_then(Limit::shards)
+    }
+
+    /// The figures of a limit on a plan, as far as a policy at hand says.
+    pub(crate) fn figures_on(&self, limit: &LimitName, plan: &str) -> Option<Figures> {
+        self.known(limit).map(|limit| limit.figures(Some(plan)).core())
     }
 
     fn known(&self, limit: &LimitName) -> Option<&Limit> {

@@ -15,11 +15,16 @@ pub(crate) async fn run(args: &LimitArgs) -> Result<()> {
     if let (Some(only), false) = (&only, subject.is_counted()) {
         is_remembered(&store, &subject, only).await?;
     }
-    let (mut filled, mut done) = (Vec::new(), Vec::new());
+    let (mut filled, mut done) = (Vec::<String>::new(), Vec::new());
     for item in places.concat() {
         let pk = partition_key::of(&item);
         let limits = admin::reset(&store, &item, only.as_ref()).await.map_err(|e| key::after(&done, &pk, e))?;
-        filled.extend(limits.iter().map(ToString::to_string));
+        for limit in limits.iter().map(ToString::to_string) {
+            // Each shard has its limit.
+            if !filled.contains(&limit) {
+                filled.push(limit);
+            }
+        }
         done.push(pk);
     }
     let value = serde_json::json!({ "key": subject.key.to_string(), "reset": filled });

@@ -83,7 +83,7 @@ pub(crate) fn successor(policy: &Policy, id: &str) -> Result<String> {
 pub(crate) fn alone(policy: &Policy, holds: Vec<Standing>, id: &str, active: &str) -> Vec<Standing> {
     let is_under =
         |standing: &Standing, id: &str| standing.item.as_ref().is_some_and(|item| is_under(policy, item, id));
-    let own = |standing: &Standing| standing.item.as_ref().map(|item| item.own.clone());
+    let own = |standing: &Standing| standing.item.as_ref().map(|item| (item.own.clone(), item.shard()));
     let is_carried = |old: &Standing| {
         let same = |new: &&Standing| is_under(new, active) && new.hold.id == old.hold.id && own(new) == own(old);
         holds.iter().find(same).is_some_and(|new| {
@@ -102,8 +102,9 @@ pub(crate) fn alone(policy: &Policy, holds: Vec<Standing>, id: &str, active: &st
 fn may_be_digests(policy: &Policy) -> bool {
     let is_personal = |name: &&str| policy.identity().dimension(name).is_some_and(|dimension| dimension.personal);
     policy.limits().iter().any(|limit| {
-        // `1/own/LIMIT/NAME:ID.HASH`, with three bytes for each of the name that is escaped.
-        let beside = limit.name().as_str().len() + KeySecrets::MAX_ID_BYTES + 31;
+        // `1/own/LIMIT.SHARD/NAME:ID.HASH`, with three bytes for each of the name that is escaped.
+        let shard = limit.shards().map_or(0, |_| 3);
+        let beside = limit.name().as_str().len() + shard + KeySecrets::MAX_ID_BYTES + 31;
         let is_long = |name: &str| limit.key().len() > 1 || 3 * name.len() + beside > partition_key::LONGEST_PLAIN;
         limit.key().iter().flat_map(|part| part.alternatives()).filter(is_personal).any(is_long)
     })

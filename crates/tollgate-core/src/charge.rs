@@ -6,12 +6,13 @@ use crate::figures::Figures;
 use crate::key::{ItemKey, Key};
 use crate::pacer::Demand;
 use crate::penalty::PenaltyRule;
+use crate::shard::Shard;
 use crate::terms::{OnChange, Terms};
 use crate::time::Timestamp;
 use crate::token_bucket::TokenBucket;
 use std::borrow::Borrow;
 use std::fmt;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,6 +162,7 @@ pub struct Charges {
     instances: NonZeroU64,
     atomic: bool,
     first: bool,
+    shards: Option<NonZeroU16>,
     charges: Vec<Charge>,
 }
 
@@ -196,7 +198,8 @@ impl Charges {
         }
         let horizon = charges.iter().map(Charge::horizon_secs).max().unwrap_or(0);
         let (on_store_failure, instances) = (StoreFailure::default(), NonZeroU64::MIN);
-        Ok(Self { item, horizon, on_store_failure, instances, atomic: false, first: false, charges })
+        let (atomic, first, shards) = (false, false, None);
+        Ok(Self { item, horizon, on_store_failure, instances, atomic, first, shards, charges })
     }
 
     /// Raises the horizon to that of other limits whose state shares the item, in seconds: a limit that is not charged
@@ -248,6 +251,20 @@ impl Charges {
     pub fn asked_first(mut self, first: bool) -> Self {
         self.first = first;
         self
+    }
+
+    /// Divides the limit among so many shards, each an item; `None` leaves it whole. Only a limit that has its item for itself can be.
+    /// The terms stay those of the whole.
+    #[must_use]
+    pub fn sharded(mut self, shards: Option<NonZeroU16>) -> Self {
+        self.shards = shards.filter(|_| self.item.own.is_some());
+        self
+    }
+
+    /// The same charges on one of the shards, by its number from 0: decided by its part of the figures, and told by the whole's.
+    #[must_use]
+    pub fn on_shard(&self, index: u16) -> Self {
+        Self { item: self.item.on_shard(index), ..self.clone() }
     }
 
     /// Wants to wait for a start no longer than `longest`, nor than was wanted before.
@@ -305,6 +322,25 @@ impl Charges {
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.first
+    }
+
+    /// How many shards the limit is divided among, if it is.
+    #[must_use]
+    pub fn shards(&self) -> Option<NonZeroU16> {
+        self.shards
+    }
+
+    /// The shard that these charges are on; `None` is the whole limit.
+    #[must_use]
+    pub fn shard(&self) -> Option<Shard> {
+        Shard::new(self.item.shard()?, self.shards?)
+    }
+
+    /// Whether a transaction takes the item in. One that cannot refuse the call has no part in it, and a shard is another one with every
+    /// call.
+    #[must_use]
+    pub fn can_be_transacted(&self) -> bool {
+        !self.only_report() && self.shards.is_none()
     }
 
     /// Whether the whole decision is wanted in one transaction.

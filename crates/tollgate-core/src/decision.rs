@@ -118,7 +118,7 @@ pub struct LimitDecision {
     /// Which limit.
     pub limit: LimitName,
     /// The terms that it was decided under: the caller's, newer ones that it found, or an operator's. Of [`Source::Local`] it was a
-    /// share of these that was decided by.
+    /// share of these that was decided by. Of a shard those of the whole limit, as the caller or an operator says.
     pub terms: Terms,
     /// The cost that was asked for.
     pub cost: u64,
@@ -128,7 +128,7 @@ pub struct LimitDecision {
     pub outcome: Outcome,
     /// What is in force for the key that it was decided by.
     pub held: Option<Held>,
-    /// Whole tokens left after the decision.
+    /// Whole tokens left after the decision; of a limit that is divided, those of the shard that was asked: the whole has no fewer.
     pub remaining: u64,
     /// How long to wait until the cost fits; `None` unless denied.
     pub retry_after: Option<Duration>,

@@ -84,26 +84,40 @@ impl FromStr for Key {
     }
 }
 
-/// The item of the table that a decision charges: the one that all limits of a key share, or one of a limit's own.
+/// The item of the table that a decision charges: the one that all limits of a key share, one of a limit's own, or one of the shards
+/// that such a limit is divided among.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemKey {
     /// Who is charged.
     pub key: Key,
     /// The limit that has the item for itself (`own_item` in the policy); `None` is the item that the others share.
     pub own: Option<LimitName>,
+    shard: Option<u16>,
 }
 
 impl ItemKey {
     /// The item that limits of `key` share.
     #[must_use]
     pub fn shared(key: Key) -> Self {
-        Self { key, own: None }
+        Self { key, own: None, shard: None }
     }
 
     /// The item that `limit` has for itself.
     #[must_use]
     pub fn own(key: Key, limit: LimitName) -> Self {
-        Self { key, own: Some(limit) }
+        Self { key, own: Some(limit), shard: None }
+    }
+
+    /// A shard of the same limit's, by its number from 0; of an item that limits share, that item.
+    #[must_use]
+    pub fn on_shard(&self, index: u16) -> Self {
+        Self { shard: self.own.as_ref().map(|_| index), ..self.clone() }
+    }
+
+    /// Which shard of its limit it is, if the limit is divided.
+    #[must_use]
+    pub fn shard(&self) -> Option<u16> {
+        self.shard
     }
 }
 

@@ -94,10 +94,13 @@ impl Lately {
 
 impl Charges {
     /// Whether a process may take tokens of these charges ahead. Only of one limit by itself, that neither paces, remembers single
-    /// charges nor locks; one that only reports has no room to keep.
+    /// charges nor locks; one that only reports has no room to keep, and one that is divided is for keys that no process has to
+    /// itself for long: a lease would be of one shard, and each call is on another.
     #[must_use]
     pub fn can_be_leased(&self) -> bool {
-        matches!(self.charges(), [charge] if charge.lease > 0 && charge.terms.leased) && self.can_be_grouped()
+        matches!(self.charges(), [charge] if charge.lease > 0 && charge.terms.leased)
+            && self.shards().is_none()
+            && self.can_be_grouped()
     }
 
     /// The same charges, costing so many tokens more.

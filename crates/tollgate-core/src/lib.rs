@@ -19,6 +19,7 @@
 //! | [`hold`] | what an operator has set for a key: a ban, other figures |
 //! | [`penalty`] | locks for whoever a limit denies again and again |
 //! | [`write`](mod@write) | the conditional writes, as data: what they require and what they leave behind |
+//! | [`shard`] | a limit divided among several items, for keys that are called more often than one takes writes |
 //! | [`take`] | the protocol: which write comes next, and when the answer is known |
 //! | [`settle`] | settling a charge when the true cost is known: giving back, charging more, and by which write |
 //! | [`decision`] | the answer; a denial is a value, never an error |
@@ -43,6 +44,7 @@ pub mod log;
 pub mod pacer;
 pub mod penalty;
 pub mod settle;
+pub mod shard;
 pub mod take;
 pub mod terms;
 pub mod time;
@@ -65,6 +67,7 @@ pub use log::Log;
 pub use pacer::Demand;
 pub use penalty::{Penalty, PenaltyRule, PenaltyWrite};
 pub use settle::{Actual, Charged, Settlement};
+pub use shard::Shard;
 pub use take::{Step, Take};
 pub use terms::{OnChange, Terms};
 pub use time::{Clock, ManualClock, Timestamp};

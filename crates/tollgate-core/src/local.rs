@@ -29,9 +29,10 @@ impl Figures {
     #[must_use]
     pub fn share(&self, instances: NonZeroU64, cost: u64) -> Self {
         let most = (self.most() / instances).max(cost.min(self.most())).max(1);
+        let debt = self.debt() / instances;
         match self {
-            Self::TokenBucket(bucket) => bucket.share(most, instances).into(),
-            Self::Window(window) => window.share(most, instances).into(),
+            Self::TokenBucket(bucket) => bucket.share(most, debt, instances).into(),
+            Self::Window(window) => window.share(most, debt).into(),
             Self::Log(log) => log.share(most).into(),
         }
     }

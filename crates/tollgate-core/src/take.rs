@@ -94,6 +94,8 @@ pub(crate) struct View<'a> {
     /// What the limit remembers of its own denials, if it has a rule for that.
     lock: Option<Lock>,
     terms: Terms,
+    /// The terms that are told of a shard: those of its whole limit, as the caller knows them.
+    whole: Option<Terms>,
     state: Option<State>,
     /// The instant that `state` was reckoned at, if it was moved.
     reckoned_at: Timestamp,
@@ -404,11 +406,28 @@ impl<'a> View<'a> {
         let overridden = hold.and_then(|hold| hold.overrides.get(&charge.limit)).filter(|o| o.until > ended);
         let lock = Lock::of(charge, item, moment, agrees);
         let found = item.and_then(|item| item.buckets.get(&charge.limit));
-        let wanted = charge.terms.beside(found.map(|bucket| &bucket.terms), overridden.map(|o| o.figures));
+        let (set, shard) = (overridden.map(|o| o.figures), charges.shard());
+        let whole = shard.map(|_| charge.terms.beside(None, set));
+        let part = shard.map(|shard| Terms { figures: charge.terms.figures.shard(shard), ..charge.terms.clone() });
+        let set = set.map(|set| shard.map_or(set, |shard| set.shard(shard)));
+        let wanted = part.as_ref().unwrap_or(&charge.terms).beside(found.map(|bucket| &bucket.terms), set);
         let Some(bucket) = found else {
             let (terms, standing, reckoned_at) = (wanted, Standing::Same, moment.now);
             let (state, pulled, moved) = (None, false, false);
-            return Self { charges, charge, found, held, lock, terms, state, reckoned_at, standing, pulled, moved };
+            return Self {
+                charges,
+                charge,
+                found,
+                held,
+                lock,
+                terms,
+                whole,
+                state,
+                reckoned_at,
+                standing,
+                pulled,
+                moved,
+            };
         };
         let pulled_back = bucket.pulled_back(moment.now).filter(|_| moment.clock_agrees);
         let (pulled, state) = (pulled_back.is_some(), pulled_back.unwrap_or_else(|| bucket.state()));
@@ -433,7 +452,7 @@ impl<'a> View<'a> {
             }
         };
         let state = Some(state);
-        Self { charges, charge, found, held, lock, terms, state, reckoned_at, standing, pulled, moved }
+        Self { charges, charge, found, held, lock, terms, whole, state, reckoned_at, standing, pulled, moved }
     }
 
     fn is_banned(&self) -> bool {
@@ -591,7 +610,7 @@ impl<'a> View<'a> {
         LimitDecision {
             key: self.charges.key().clone(),
             limit: self.charge.limit.clone(),
-            terms: self.terms.clone(),
+            terms: self.whole.as_ref().unwrap_or(&self.terms).clone(),
             cost,
             mode: self.charge.mode,
             outcome,

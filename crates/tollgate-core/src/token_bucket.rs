@@ -147,9 +147,9 @@ impl TokenBucket {
         Ok(Self { debt, ..self })
     }
 
-    /// What one of `instances` has of it, with `burst` at once. A period beyond [`Self::MAX_PERIOD_NS`] is rounded to that: no
+    /// What one of `instances` has of it, with `burst` at once and so much `debt`. A period beyond [`Self::MAX_PERIOD_NS`] is rounded to that: no
     /// process lives for 200 years.
-    pub(crate) fn share(&self, burst: u64, instances: NonZeroU64) -> Self {
+    pub(crate) fn share(&self, burst: u64, debt: u64, instances: NonZeroU64) -> Self {
         let longer = self.period_ns.checked_mul(instances.get()).filter(|ns| *ns <= Self::MAX_PERIOD_NS);
         let (n, period_ns) = match (longer, self.n / instances) {
             (Some(period_ns), _) => (self.n, period_ns),
@@ -157,7 +157,7 @@ impl TokenBucket {
             (None, n) => (n, self.period_ns),
         };
         let g = gcd(n, period_ns);
-        let (delay, debt) = (self.delay.map(|delay| (delay / instances).min(burst - 1)), self.debt / instances);
+        let delay = self.delay.map(|delay| (delay / instances).min(burst - 1));
         Self { n: n / g, period_ns: period_ns / g, burst, delay, debt }
     }
 

@@ -23,7 +23,6 @@ use crate::pacer::Demand;
 use crate::time::Timestamp;
 use crate::token_bucket::{Ticks, TokenBucket, Verdict};
 use std::fmt;
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// What packs the counts: more than any of them.
@@ -111,9 +110,9 @@ impl Window {
         Ok(Self { debt, ..self })
     }
 
-    /// What one of `instances` has of it, with `most` in a window.
-    pub(crate) fn share(&self, most: u64, instances: NonZeroU64) -> Self {
-        Self { most, debt: self.debt / instances, ..*self }
+    /// A part of it, with `most` in a window and so much `debt`.
+    pub(crate) fn share(&self, most: u64, debt: u64) -> Self {
+        Self { most, debt, ..*self }
     }
 
     /// Most that may be counted beyond it.

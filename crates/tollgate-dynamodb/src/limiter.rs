@@ -10,6 +10,7 @@ mod coalesce;
 mod conclude;
 mod leases;
 mod settle;
+mod shards;
 mod together;
 
 pub use settle::Settled;
@@ -19,7 +20,6 @@ use crate::error::{Error, Fate, Result};
 use crate::locals::Locals;
 use crate::memory::{Memory, Seen};
 use crate::meter::Event;
-use crate::partition_key;
 use crate::patience::{Backoff, Patience};
 use crate::store::{Store, Written};
 use coalesce::Failure;
@@ -57,6 +57,8 @@ struct Driven {
     decision: Decision,
     charged: Vec<Charged>,
     place: Place,
+    /// Of a limit that is divided, which shard was asked.
+    shard: Option<u16>,
 }
 
 /// Where a part was charged.
@@ -79,7 +81,7 @@ impl Driven {
     }
 
     fn uncharged(decision: Decision) -> Self {
-        Self { decision, charged: Vec::new(), place: Place::Table(None) }
+        Self { decision, charged: Vec::new(), place: Place::Table(None), shard: None }
     }
 }
 
@@ -212,7 +214,8 @@ impl<S: Store> Limiter<S> {
     pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         match self.take_leased(charges) {
             Some((decision, charged)) => {
-                let part = Driven { decision: Decision::default(), charged: vec![charged], place: Place::Lease };
+                let part =
+                    Driven { decision: Decision::default(), charged: vec![charged], place: Place::Lease, shard: None };
                 Ok((decision, Taken(vec![Some(part)])))
             }
             None => self.take_asking(charges).await,
@@ -262,8 +265,7 @@ impl<S: Store> Limiter<S> {
                 decision.unasked.extend(Unasked::of(charges, Source::Cache));
                 continue;
             }
-            let seen = self.memory.fresh(&partition_key::of(charges.item()));
-            match seen.and_then(|seen| Take::recall(charges, &seen, moment)) {
+            match self.recall(charges, moment) {
                 Some((limits, denies)) => {
                     is_denied |= denies;
                     decision.limits.extend(limits);
@@ -334,7 +336,7 @@ impl<S: Store> Limiter<S> {
         self.report(&take);
         let (decision, item) = answer?;
         let charged = take.charged().to_vec();
-        Ok((take, Driven { decision, charged, place: Place::Table(item) }))
+        Ok((take, Driven { decision, charged, place: Place::Table(item), shard: None }))
     }
 
     /// Takes step after step; returns the decision, and the item as a charge left it.

@@ -41,7 +41,7 @@ impl Locals {
             .iter()
             .map(|charges| {
                 let pk = partition_key::of(charges.item());
-                let (local, seen) = (self.local(charges, now), seen.last(&pk).map(|seen| seen.item));
+                let (local, seen) = (self.local(charges, now), seen.latest(charges).map(|seen| seen.item));
                 let answer = local.decide(charges, items.get(&pk), seen.as_deref(), fastrand::u64(..));
                 (pk, local, seen, answer)
             })

@@ -3,11 +3,12 @@
 //!
 //! Invariants: memory admits nothing; its age counts the time that a process is frozen for ([`Since`]).
 
+use crate::partition_key;
 use crate::since::Since;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_core::Item;
+use tollgate_core::{Charges, Item, Shard};
 
 /// An item and when it was seen.
 #[derive(Debug, Clone)]
@@ -46,6 +47,18 @@ impl Memory {
     /// What was last seen, however long ago.
     pub(crate) fn last(&self, pk: &str) -> Option<Seen> {
         self.seen.get(pk)
+    }
+
+    /// What was last seen of the item of `charges`, or of the latest of its shards: what an operator has set is on all of them.
+    pub(crate) fn latest(&self, charges: &Charges) -> Option<Seen> {
+        let last = |charges: &Charges| self.last(&partition_key::of(charges.item()));
+        match charges.shards() {
+            None => last(charges),
+            Some(shards) => {
+                let seen = Shard::all(shards).filter_map(|shard| last(&charges.on_shard(shard.index())));
+                seen.max_by_key(|seen| seen.since)
+            }
+        }
     }
 
     /// What was seen so lately that it may deny.

@@ -1,7 +1,7 @@
 //! A key as the table's `pk`: versioned, injective, and at most 256 bytes.
 //!
 //! `1/key/user:alice` is the item that the limits of that key share, `1/own/orders/user:alice` the one that the limit
-//! `orders` has for itself. The leading number is the version of this scheme: a later scheme never reads the items of an
+//! `orders` has for itself, and `1/own/orders.3/user:alice` a shard of such a limit's. The leading number is the version of this scheme: a later scheme never reads the items of an
 //! earlier one by accident. What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is
 //! 2048 bytes); no short key can spell that.
 
@@ -25,7 +25,12 @@ pub fn parse(pk: &str) -> Option<ItemKey> {
         ("key", key) => ItemKey::shared(key.parse().ok()?),
         ("own", rest) => {
             let (limit, key) = rest.split_once('/')?;
-            ItemKey::own(key.parse().ok()?, LimitName::new(limit).ok()?)
+            let (limit, shard) = limit.split_once('.').map_or((limit, None), |(limit, shard)| (limit, Some(shard)));
+            let own = ItemKey::own(key.parse().ok()?, LimitName::new(limit).ok()?);
+            match shard {
+                Some(shard) => own.on_shard(shard.parse().ok()?),
+                None => own,
+            }
         }
         _ => return None,
     };
@@ -35,10 +40,11 @@ pub fn parse(pk: &str) -> Option<ItemKey> {
 /// The `pk` of an item.
 #[must_use]
 pub fn of(item: &ItemKey) -> String {
-    // A limit's name has no slash.
-    let canonical = match &item.own {
-        None => format!("key/{}", item.key),
-        Some(limit) => format!("own/{limit}/{}", item.key),
+    // A limit's name has neither slash nor dot.
+    let canonical = match (&item.own, item.shard()) {
+        (None, _) => format!("key/{}", item.key),
+        (Some(limit), None) => format!("own/{limit}/{}", item.key),
+        (Some(limit), Some(shard)) => format!("own/{limit}.{shard}/{}", item.key),
     };
     if canonical.len() <= LONGEST_PLAIN {
         return format!("1/{canonical}");
@@ -61,13 +67,19 @@ mod tests {
     fn a_pk_is_read_back_unless_it_is_a_digest_or_not_ours() {
         let key = Key::new([("user", "a/b:c,d%"), ("tenant", "1/own/x/y")]).unwrap();
         let orders = LimitName::new("orders").unwrap();
-        for item in [ItemKey::shared(key.clone()), ItemKey::own(key, orders)] {
+        let own = ItemKey::own(key.clone(), orders);
+        let shards = [0, 7, 99].map(|index| own.on_shard(index));
+        assert_eq!(of(&shards[1]), format!("1/own/orders.7/{key}"));
+        assert_eq!(ItemKey::shared(key.clone()).on_shard(7), ItemKey::shared(key.clone()), "it has none");
+        for item in [ItemKey::shared(key), own].into_iter().chain(shards) {
             assert_eq!(parse(&of(&item)), Some(item));
         }
         let long = ItemKey::shared(Key::new([("user", "x".repeat(300))]).unwrap());
         assert!(of(&long).starts_with(DIGEST));
+        let shards =
+            ["1/own/a./user:a", "1/own/a.07/user:a", "1/own/a.-1/user:a", "1/own/a.1.1/user:a", "1/own/.1/user:a"];
         let others = ["1/warm-up", "2/key/user:a", "1/key/user", "1/key/b:x,a:y", "1/key/a:%3a", "1/own/user:a", ""];
-        for pk in others.into_iter().chain([&*of(&long)]) {
+        for pk in others.into_iter().chain(shards).chain([&*of(&long)]) {
             assert_eq!(parse(pk), None, "{pk}");
         }
     }

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// An instant, by both clocks.
-#[derive(Debug, Clone, Copy)]
+/// An instant, by both clocks. Ordered by the monotonic one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Since {
     at: Instant,
     at_wall: SystemTime,

@@ -35,12 +35,18 @@ pub(crate) fn most_items<'a>(identity: &Identity, limits: impl IntoIterator<Item
         entries.sort();
         places.insert((limit.has_own_item().then(|| limit.name.clone()), entries));
     }
+    places.iter().map(|(_, entries)| secrets(identity, entries.iter().copied())).sum()
+}
+
+/// Most items that a limit keeps of one caller where it is not divided: one for each secret that personal values can be under.
+pub(crate) fn items_of_a_caller(identity: &Identity, limit: &Limit) -> usize {
+    secrets(identity, &limit.key)
+}
+
+fn secrets<'a>(identity: &Identity, entries: impl IntoIterator<Item = &'a KeyPart>) -> usize {
     let is_personal = |dimension: &str| identity.dimension(dimension).is_some_and(|declared| declared.personal);
-    let under = |entries: &[&KeyPart]| {
-        let hides = entries.iter().any(|part| part.alternatives().any(is_personal));
-        if hides { KeySecrets::MAX_SECRETS } else { 1 }
-    };
-    places.iter().map(|(_, entries)| under(entries)).sum()
+    let hides = entries.into_iter().any(|part| part.alternatives().any(is_personal));
+    if hides { KeySecrets::MAX_SECRETS } else { 1 }
 }
 
 /// Most of these limits that can be in one item.
@@ -207,11 +213,12 @@ impl Policy {
         Ok(Resolution { resolved, charges: grouped.finish(self)? })
     }
 
-    /// The items that the policy's limits can keep of `key`: the shared one, and those that limits have for themselves.
+    /// The items that the policy's limits can keep of `key`: the shared one, and those that limits have for themselves, all shards of one
+    /// after the other.
     #[must_use]
     pub fn items(&self, key: &Key) -> Vec<ItemKey> {
         let own = self.limits_on(key).filter(|limit| limit.has_own_item());
-        let own = own.map(|limit| limit.item(key.clone()));
+        let own = own.flat_map(|limit| limit.items(key.clone()));
         std::iter::once(ItemKey::shared(key.clone())).chain(own).collect()
     }
 
@@ -309,8 +316,15 @@ impl<'a> Grouped<'a> {
             let rule = charged.iter().map(|(limit, _)| limit.on_store_failure.unwrap_or_default()).max();
             let atomic = charged.iter().any(|(limit, _)| limit.atomic);
             let first = charged.iter().any(|(limit, _)| limit.first);
+            // A limit that is divided is alone in its items.
+            let shards = charged.first().and_then(|(limit, _)| limit.shards);
             let charges = Charges::new(item, charged.into_iter().map(|(_, charge)| charge).collect())?;
-            let charges = charges.with_horizon(horizon).atomically(atomic).asked_first(first).among(policy.instances());
+            let charges = charges
+                .sharded(shards)
+                .with_horizon(horizon)
+                .atomically(atomic)
+                .asked_first(first)
+                .among(policy.instances());
             Ok(charges.with_store_failure(rule.unwrap_or_default()))
         };
         self.0.into_iter().map(build).collect()

@@ -118,8 +118,10 @@ impl Policy {
     /// then, as what is owed moves out of it unclamped, by the slowest of the policy's.
     #[must_use]
     pub fn override_horizon_secs(&self, limit: &LimitName, figures: &Figures) -> u64 {
-        let after = self.limit(limit.as_str()).map_or(0, |limit| limit.horizon_of_secs(figures.most()));
-        figures.horizon_secs().saturating_add(after)
+        let limit = self.limit(limit.as_str()).ok();
+        let set = limit.map_or(*figures, |limit| limit.kept(*figures));
+        let after = limit.map_or(0, |limit| limit.horizon_of_secs(set.most()));
+        set.horizon_secs().saturating_add(after)
     }
 
     /// For how long a limit that is counted by personal values remembers at most, in seconds, by the policy's figures. What

@@ -5,12 +5,12 @@ use crate::algorithm::Algorithm;
 use crate::message::Messages;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 #[cfg(doc)]
 use tollgate_core::TokenBucket;
-use tollgate_core::{Actual, ItemKey, Key, LimitName, Mode, OnChange, PenaltyRule, StoreFailure, Terms};
+use tollgate_core::{Actual, ItemKey, Key, LimitName, Mode, OnChange, PenaltyRule, Shard, StoreFailure, Terms};
 
 /// One entry of a limit's key: the dimensions that can give its value, the first that has one wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,6 +116,7 @@ pub struct Limit {
     pub(crate) hidden: bool,
     pub(crate) mode: Mode,
     pub(crate) own_item: bool,
+    pub(crate) shards: Option<NonZeroU16>,
     pub(crate) lease: Option<NonZeroU64>,
     pub(crate) atomic: bool,
     pub(crate) first: bool,
@@ -261,10 +262,10 @@ impl Limit {
         self.first
     }
 
-    /// Whether the limit has an item for itself (`own_item = true`); one that is leased has.
+    /// Whether the limit has an item for itself (`own_item = true`), or several; one that is leased has.
     #[must_use]
     pub fn has_own_item(&self) -> bool {
-        self.own_item || self.lease.is_some()
+        self.own_item || self.shards.is_some() || self.lease.is_some()
     }
 
     /// Most tokens that a process takes ahead of the calls that it expects, if it does.
@@ -273,10 +274,36 @@ impl Limit {
         self.lease
     }
 
-    /// The item that keeps the limit's state of `key`.
+    /// How many shards it is divided among, if it is: 2 to [`Shard::MOST`].
+    #[must_use]
+    pub fn shards(&self) -> Option<NonZeroU16> {
+        self.shards
+    }
+
+    /// The item that the limit is charged on for `key`; of one that is divided, what its shards are of.
     #[must_use]
     pub fn item(&self, key: Key) -> ItemKey {
         if self.has_own_item() { ItemKey::own(key, self.name.clone()) } else { ItemKey::shared(key) }
+    }
+
+    /// The items that keep the limit's state of `key`: one, or all shards.
+    #[must_use]
+    pub fn items(&self, key: Key) -> Vec<ItemKey> {
+        let item = self.item(key);
+        match self.shards {
+            None => vec![item],
+            Some(shards) => Shard::all(shards).map(|shard| item.on_shard(shard.index())).collect(),
+        }
+    }
+
+    /// Most that a call can cost under these figures of the limit: what fits into the smallest of its shards.
+    pub(crate) fn most_of_a_call(&self, figures: &Figures) -> u64 {
+        self.shards.map_or(figures.core.most(), |shards| figures.core.least_of_shards(shards))
+    }
+
+    /// The figures as each item of the limit keeps them, the largest part of those that are divided.
+    pub(crate) fn kept(&self, figures: tollgate_core::Figures) -> tollgate_core::Figures {
+        self.shards.and_then(|shards| Shard::all(shards).next()).map_or(figures, |first| figures.shard(first))
     }
 
     /// The figures for everybody and of every plan.
@@ -286,7 +313,7 @@ impl Limit {
 
     /// The longest memory of all its figures, in seconds.
     pub(crate) fn horizon_secs(&self) -> u64 {
-        self.all_figures().map(|(_, figures)| figures.core.horizon_secs()).max().unwrap_or(0)
+        self.all_figures().map(|(_, figures)| self.kept(figures.core).horizon_secs()).max().unwrap_or(0)
     }
 
     /// The same, with that of its locks.
@@ -296,7 +323,7 @@ impl Limit {
 
     /// For how long its slowest figures remember that `missing` calls are owed, in seconds.
     pub(crate) fn horizon_of_secs(&self, missing: u64) -> u64 {
-        let secs = |(_, figures): (_, &Figures)| match figures.core {
+        let secs = |(_, figures): (_, &Figures)| match self.kept(figures.core) {
             tollgate_core::Figures::TokenBucket(bucket) => bucket.horizon_of(bucket.inc(missing)),
             window => window.horizon_secs(),
         };

@@ -16,7 +16,8 @@
 //!
 //! One way through: bytes -> [`Entry`] -> [`Matched`] -> [`Resolved`] charges -> records sorted by time -> [`Report`].
 //! Requests are decided in the order of their times, and those of one second in the order of the log, each with
-//! [`Figures::take`](tollgate_core::Figures::take), behind the locks of limits with a penalty: what comes out is what the limiter would have answered to
+//! [`Figures::take`](tollgate_core::Figures::take), behind the locks of limits with a penalty. A limit with shards
+//! counts as one, so what a shard alone would have denied is allowed here. Else what comes out is what the limiter would have answered to
 //! callers that behave as those in the log did, retries not added and not taken away.
 //!
 //! ```

@@ -83,10 +83,13 @@ fn owned((name, value): (&str, &str)) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-/// Items of different keys or limits are different, and each is one that DynamoDB takes.
+/// Items of different keys, limits or shards are different, and each is one that DynamoDB takes.
 fn items(one: &Key, other: &Key) {
     let limit = LimitName::new("a").expect("a name");
-    let all = [one, other].map(|key| [ItemKey::shared(key.clone()), ItemKey::own(key.clone(), limit.clone())]);
+    let all = [one, other].map(|key| {
+        let own = ItemKey::own(key.clone(), limit.clone());
+        [ItemKey::shared(key.clone()), own.on_shard(0), own.on_shard(99), own]
+    });
     for one in all.as_flattened() {
         let pk = partition_key::of(one);
         assert!(!pk.is_empty() && pk.len() <= LONGEST_PK, "{one:?}");

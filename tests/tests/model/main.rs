@@ -50,6 +50,7 @@
 //! | a lock is one level higher | than the last, less what was forgotten since, however many were denied at once, and whatever replies were lost |
 //! | no lock is lost | to callers or to deletion, before it has ended and its levels are forgotten by the slowest clock |
 //! | an override keeps its own bound | what it admits fits its own burst and rate |
+//! | both shards never over-admit | what two shards admit together fits the limit that they are parts of |
 //!
 //! Of a leased limit, what is taken ahead counts when it is spent. The bursts of its plans add up, and what old revisions had taken
 //! ahead when a newer one came may be spent beside it.
@@ -119,6 +120,8 @@
 //! | leases, newer revision | 2 old, 2 new | two of 1 s or 2 s | 1 per 2 s, burst 3 -> 1/s, burst 2 | 49,535 |
 //! | leases, expiry | 2 + 2, clocks -1, +1 s | two of 1 s or 366 s | deletion | 47,576 |
 //! | leases, ban | 2, 1 of cost 2 | two of 1 s or 2 s | a ban until 2 s | 52,305 |
+//! | [`shards`], two callers | 3 + 2 on either of two shards, and on the other where one denies | two of 1 s | 1/s, burst 3, divided | 56,110 |
+//! | [`shards`], lost replies | 2 + 2, one of cost 2 | two of 1 s | the same, one loss | 62,367 |
 //!
 //! The whole takes about two minutes of processor time without optimisation; the states are counted for the code as it is,
 //! and each test asserts that there are about as many.
@@ -141,6 +144,8 @@
 //!   `expires_at` waits for its levels;
 //! - of a lease: that a token is spent before its slot starts (8 actions: by its end would be late already), that nothing of a
 //!   leased limit is given back to the table;
+//! - of a limit between two shards: that the burst is not rounded up, that the rate is divided, that the other shard is asked only
+//!   after an answer (by which a call would be charged on both);
 //! - the horizon; expiry; not sending an ambiguous write again.
 //!
 //! What is not needed here: of the `f` and the `b` that a change has seen either is enough, since every change of `f`
@@ -160,6 +165,7 @@ mod properties;
 mod refunds;
 mod scenario;
 mod scenarios;
+mod shards;
 mod shared;
 mod state;
 mod table;

@@ -110,6 +110,8 @@ pub(crate) enum Event {
     Leased,
     /// What a call gave back was kept for the next.
     TakenBack,
+    /// A call was admitted by a shard, after another had denied it.
+    AdmittedByOtherShard,
 }
 
 /// Which events have happened anywhere in a run. Kept beside the states, since a flag in them would multiply them.

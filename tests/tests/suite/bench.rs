@@ -40,6 +40,9 @@ fn every_situation_takes_the_round_trips_and_write_units_that_it_has_to() {
         // Three charges, of which two are given back.
         ("3 keys, unknown denial", 5.0, 5.0),
         ("3 keys, one transaction", 1.0, 6.0),
+        ("8 shards", 1.0, 1.0),
+        ("8 shards, known denial", 0.0, 0.0),
+        ("8 shards, unknown denial", 2.0, 2.0),
         ("40 concurrent on a new key", 1.0, 1.0),
         ("40 concurrent in one process", 0.05, 0.05),
     ];

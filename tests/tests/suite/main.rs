@@ -26,6 +26,7 @@ mod revisions;
 mod rotation;
 mod settling;
 mod several_keys;
+mod shards;
 mod stores;
 mod table;
 mod windows;

@@ -172,6 +172,23 @@ fn a_lock_is_carried_by_name_and_from_a_list() {
     assert!(horizon_secs(&rotation) > 86_400);
 }
 
+#[test]
+fn what_is_set_for_a_limit_with_shards_is_carried_on_each_of_them() {
+    let rotation = Rotation::under(&POLICY.replace("own_item = true", "shards = 4"));
+    rotation.does(OLD, &["override", "account:pro@x.org", "--limit", "logins", "--rate", "40/h", "--for", "7day"]);
+    rotation.does(OLD, &["ban", "account:bad@x.org", "--for", "7day"]);
+    let (safe, alone) = rotation.check();
+    assert!(!safe && alone.len() == 4 + 5, "{alone:?}");
+    let output = rotation.tool(Some(&both()), &["carry", "-"], "account:pro@x.org\naccount:bad@x.org\n");
+    assert!(stdout(&output).ends_with("2 keys read, 3 with something in force\n"), "{}", stdout(&output));
+    assert_eq!(rotation.check(), (true, Vec::new()));
+    let after = rotation.deploy(NEW);
+    for _ in 0..12 {
+        assert_eq!(ask(&after, "logins", "pro@x.org")["held"], "override", "whichever shard is asked");
+    }
+    assert_eq!(ask(&after, "logins", "bad@x.org")["held"], "ban");
+}
+
 /// What the steps are for, and what cannot hold without the value.
 #[test]
 fn without_carrying_an_override_does_not_count_and_the_check_keeps_the_old_secret_for_the_ban() {

@@ -7,10 +7,11 @@ use crate::open;
 use crate::race::Race;
 use futures_util::future::join_all;
 use serde::Serialize;
+use std::num::NonZeroU16;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tollgate::Limiter;
-use tollgate_core::{Actual, Charge, Charges, LimitName, PenaltyRule, Zone};
+use tollgate_core::{Actual, Charge, Charges, ItemKey, LimitName, PenaltyRule, Zone};
 use tollgate_dynamodb::connect::Connected;
 use tollgate_policy::Algorithm;
 
@@ -113,9 +114,23 @@ pub(super) async fn measure(connected: &Connected, target: &Target) -> Result<Ve
         sequence("3 keys, known denial", after(4), all(three_keys(3)?)).await?,
         sequence("3 keys, unknown denial", forgetting(3), all(three_keys(3)?)).await?,
         sequence("3 keys, one transaction", after(1), all(atomic()?)).await?,
+        sequence("8 shards", after(1), all(divided(1000)?)).await?,
+        // Each has one token.
+        sequence("8 shards, known denial", after(40), all(divided(8)?)).await?,
+        sequence("8 shards, unknown denial", forgetting(200), all(divided(8)?)).await?,
         concurrent(target, "40 concurrent on a new key").await?,
         together(connected, &target.table, "40 concurrent in one process").await?,
     ])
+}
+
+/// A limit of so many a day, divided among eight shards.
+fn divided(tokens: u64) -> Result<Vec<Charges>> {
+    let shards = NonZeroU16::new(8);
+    let apart = |charges: Charges| {
+        let own = ItemKey::own(charges.key().clone(), LimitName::new("orders")?);
+        Ok(Charges::new(own, charges.charges().to_vec())?.sharded(shards))
+    };
+    charges(&[("orders", tokens, 86_400)])?.into_iter().map(apart).collect()
 }
 
 /// The same charges on limits that lock.

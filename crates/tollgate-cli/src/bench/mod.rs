@@ -55,7 +55,7 @@ pub async fn run(args: BenchArgs) -> Result<()> {
 /// The table cannot be reached, or a function does not answer as it should.
 pub async fn measure(args: &BenchArgs) -> Result<Report> {
     let Place { target, connected, embedded } = Place::of(&args.target, None, None).await?;
-    let decisions = counts::measure(&connected, &target).await?;
+    let decisions = Box::pin(counts::measure(&connected, &target)).await?;
     let throughput = throughput::measure(&connected, &target.table, Duration::from_secs(args.seconds)).await?;
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let arithmetic = arithmetic::measure(&connected, &target.table).await?;

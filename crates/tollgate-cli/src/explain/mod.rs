@@ -10,6 +10,7 @@ use request::{Handed, handed};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::num::NonZeroU16;
 use std::time::Duration;
 use tollgate::http::{Explained, Facts, Matched};
 use tollgate::{Clock, SystemClock};
@@ -105,9 +106,12 @@ struct Charge {
     on_store_failure: &'static str,
     /// Whether the limit has an item, and a write, of its own.
     own_item: bool,
+    /// How many items it is divided among, of which a call is charged on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shards: Option<NonZeroU16>,
     /// Whether it is charged in one transaction with others of the decision.
     atomic: bool,
-    /// The items that are written: one, and one more for each secret that is being retired.
+    /// The items that are written: one, and one more for each secret that is being retired; of a limit with shards all that can be.
     partition_keys: Vec<String>,
     /// The first of them, if the key has all its values.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -212,7 +216,8 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
         let limit = policy.limit(charge.limit.as_str())?;
         let figures = limit.figures(explained.plan.as_deref());
         let items: Vec<_> = explained.resolution.charges.iter().filter(|c| charges_it(c, charge)).collect();
-        let partition_keys: Vec<_> = items.iter().map(|c| partition_key::of(c.item())).collect();
+        let partition_keys: Vec<_> = items.iter().flat_map(|c| limit.items(c.key().clone())).collect();
+        let partition_keys: Vec<_> = partition_keys.iter().map(partition_key::of).collect();
         let (key, missing) = match &charge.key {
             ResolvedKey::Found { key, .. } => (Some(key.to_string()), None),
             ResolvedKey::Missing(part) => (None, Some(part.to_string())),
@@ -242,6 +247,7 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
             on_store_failure: denying.max().unwrap_or(StoreFailure::Open).as_str(),
             own_item: limit.has_own_item(),
+            shards: limit.shards(),
             atomic: items.iter().any(|c| together.contains(c)),
             partition_keys,
         })
@@ -249,11 +255,11 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
     explained.resolution.resolved.iter().map(told).collect()
 }
 
-/// The items of a decision that are written in one transaction, as the limiter does it: those that can deny, if one of all
-/// asks for it and there is more than one.
+/// The items of a decision that are written in one transaction, as the limiter does it: those that it takes in, if one of all asks for it
+/// and there is more than one.
 fn together(all: &[Charges]) -> Vec<&Charges> {
-    let denying: Vec<_> = all.iter().filter(|charges| !charges.only_report()).collect();
-    if denying.len() > 1 && all.iter().any(Charges::is_atomic) { denying } else { Vec::new() }
+    let within: Vec<_> = all.iter().filter(|charges| charges.can_be_transacted()).collect();
+    if within.len() > 1 && all.iter().any(Charges::is_atomic) { within } else { Vec::new() }
 }
 
 fn charges_it(charges: &Charges, resolved: &ResolvedCharge) -> bool {
@@ -347,7 +353,10 @@ fn text(explanation: &Explanation) -> String {
         let locks = charge.penalty.as_ref().map(Penalty::text).unwrap_or_default();
         let jitter = charge.retry_jitter_ms.map(|ms| format!(", up to {ms} ms more told")).unwrap_or_default();
         let mode = says(charge.mode == "shadow", ", only reports");
-        let own_item = says(charge.own_item, ", an item of its own");
+        let own_item = match charge.shards {
+            Some(shards) => format!(", on one of {shards} items of its own"),
+            None => says(charge.own_item, ", an item of its own").to_owned(),
+        };
         let atomic = says(charge.atomic, ", atomic");
         let _ = write!(
             out,
@@ -360,8 +369,10 @@ fn text(explanation: &Explanation) -> String {
                 writeln!(out, "on the bucket of all calls where `{missing}` has no value")
             }
         };
-        for pk in &charge.partition_keys {
-            let _ = writeln!(out, "    item pk = {pk:?}");
+        let shards = charge.shards.map_or(1, |shards| usize::from(shards.get()));
+        let beside = if shards > 1 { format!(" to .{}", shards - 1) } else { String::new() };
+        for pk in charge.partition_keys.iter().step_by(shards) {
+            let _ = writeln!(out, "    item pk = {pk:?}{beside}");
         }
     }
     out

@@ -21,6 +21,7 @@ mod recall;
 mod refund;
 mod several_limits;
 mod shadow;
+mod shard;
 mod store;
 mod terms;
 mod token_bucket;

@@ -158,19 +158,23 @@ impl Drop for Others {
 
 impl<S: Store> Limiter<S> {
     /// Decides on one item, together with calls that are alike and under way.
-    pub(super) async fn drive(&self, charges: &Charges) -> std::result::Result<Driven, Failure> {
+    pub(super) async fn drive_item(
+        &self,
+        charges: &Charges,
+        patience: &Patience,
+    ) -> std::result::Result<Driven, Failure> {
         if let Some(driven) = self.spend(charges) {
             return Ok(driven);
         }
-        let (pk, patience) = (&*partition_key::of(charges.item()), self.patience());
+        let pk = &*partition_key::of(charges.item());
         let is_leased = charges.can_be_leased();
         if !(is_leased || self.coalesces && charges.can_be_grouped()) {
-            return Ok(self.drive_one(charges, pk, &patience).await?);
+            return Ok(self.drive_one(charges, pk, patience).await?);
         }
         let shared = |error| Failure { error, is_shared: true };
         loop {
             let front = match self.lines.place(pk, charges) {
-                Spot::Apart => return Ok(self.drive_one(charges, pk, &patience).await?),
+                Spot::Apart => return Ok(self.drive_one(charges, pk, patience).await?),
                 Spot::First(front) => front,
                 Spot::Waiting(turn) => match patience.turn(turn).await.map_err(shared)? {
                     Some(Turn::Go(front)) => {
@@ -184,8 +188,8 @@ impl<S: Store> Limiter<S> {
             };
             let others = Others { waiting: front.others().into(), sent: false };
             let driven = match others.waiting.is_empty() && !is_leased {
-                true => self.drive_one(charges, pk, &patience).await,
-                false => Box::pin(self.drive_for(charges, pk, others, &patience)).await,
+                true => self.drive_one(charges, pk, patience).await,
+                false => Box::pin(self.drive_for(charges, pk, others, patience)).await,
             };
             drop(front);
             return Ok(driven?);
@@ -249,7 +253,7 @@ impl<S: Store> Limiter<S> {
                 self.store.meter().record(Event::TakenAhead(extra));
             }
             for (decision, charged) in shares {
-                let driven = Driven { decision, charged, place: Place::Table(Some(Arc::clone(&item))) };
+                let driven = Driven { decision, charged, place: Place::Table(Some(Arc::clone(&item))), shard: None };
                 hand_out(driven, &mut own, &mut others);
             }
             (most, has_more) = (u64::MAX, true);

@@ -68,10 +68,11 @@ impl<S: Store> Limiter<S> {
     ) -> Settled {
         let settle = async |(charges, part): (&Charges, Option<Driven>)| {
             let part = part?;
+            let charges = part.asked(charges);
             let told = |charged: Charged| actual(charged.limit()).map(|actual| (charged, actual));
             let wanted: Vec<_> = part.charged.into_iter().filter_map(told).collect();
             (!wanted.is_empty()).then_some(())?;
-            Some(self.settle_item(charges, wanted, part.place).await)
+            Some(self.settle_item(&charges, wanted, part.place).await)
         };
         let mut settled = Settled::default();
         for answer in join_all(charges.iter().zip(taken.0).map(settle)).await.into_iter().flatten() {
@@ -106,7 +107,8 @@ impl<S: Store> Limiter<S> {
             return;
         }
         let all = std::mem::take(&mut part.charged).into_iter().map(|charged| (charged, Actual::Cost(0))).collect();
-        match self.settle_item(charges, all, std::mem::replace(&mut part.place, Place::Table(None))).await {
+        let asked = part.asked(charges);
+        match self.settle_item(&asked, all, std::mem::replace(&mut part.place, Place::Table(None))).await {
             Ok(left) => {
                 if left.wrote {
                     self.store.meter().record(Event::Refunded);

@@ -1,8 +1,8 @@
 //! A decision on several items in one transaction.
 //!
 //! Invariants: the reply of a transaction has no items, so each charge requires the very state that was seen; what has to be
-//! looked at, or moved without a charge, is so by itself before. Items whose limits only report cannot refuse the call, so
-//! they are no part of the transaction.
+//! looked at, or moved without a charge, is so by itself before. Items whose limits only report cannot refuse the call, and a shard is
+//! chosen anew where one denies, so they are no part of the transaction.
 
 use super::conclude::{Answers, Part, rule};
 use super::{Driven, Limiter, Met, Place};
@@ -28,15 +28,15 @@ struct Together<'c> {
 }
 
 impl<S: Store> Limiter<S> {
-    /// All items that can deny in one transaction, and beside it the others.
+    /// All items that a transaction takes in one, and beside it the others.
     pub(super) async fn together(&self, charges: &[Charges]) -> Answers {
-        let (reporting, denying): (Vec<_>, Vec<_>) = charges.iter().partition(|charges| charges.only_report());
-        let (told, decided) = join(self.apart(reporting.iter().copied()), self.transact_or_fail(&denying)).await;
-        let (mut told_parts, mut parts) = (told.parts.into_iter(), decided.parts.into_iter());
+        let (within, beside): (Vec<_>, Vec<_>) = charges.iter().partition(|charges| charges.can_be_transacted());
+        let (beside, within) = join(self.apart(beside.iter().copied()), self.transact_or_fail(&within)).await;
+        let (mut others, mut parts) = (beside.parts.into_iter(), within.parts.into_iter());
         let in_order =
-            charges.iter().filter_map(|c| if c.only_report() { told_parts.next() } else { parts.next() }).collect();
-        let failures = told.failures.into_iter().chain(decided.failures).collect();
-        let (answered, shared) = (told.answered + decided.answered, told.shared + decided.shared);
+            charges.iter().filter_map(|c| if c.can_be_transacted() { parts.next() } else { others.next() }).collect();
+        let failures = beside.failures.into_iter().chain(within.failures).collect();
+        let (answered, shared) = (beside.answered + within.answered, beside.shared + within.shared);
         Answers { parts: in_order, failures, answered, shared }
     }
 
@@ -197,7 +197,8 @@ impl<S: Store> Limiter<S> {
             (_, Some(seen)) if is_denied => Decision::new(Take::tell(item.charges, &seen.item, self.store.moment())),
             _ => return Driven::unasked(item.charges),
         };
-        Driven { decision, charged: item.take.charged().to_vec(), place: Place::Table(item.charged) }
+        let (charged, place) = (item.take.charged().to_vec(), Place::Table(item.charged));
+        Driven { decision, charged, place, shard: None }
     }
 }
 

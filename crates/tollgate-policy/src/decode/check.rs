@@ -2,6 +2,7 @@
 
 use super::limits::LimitEntry;
 use super::routes::Matched;
+use super::shards;
 use crate::algorithm::Algorithm;
 use crate::limit::Limit;
 use crate::report::{Report, Span};
@@ -59,20 +60,27 @@ pub(super) fn advise(report: &mut Report<'_>, limits: &[LimitEntry], routes: &[M
 fn warn_if_hot(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
     // A process that takes tokens ahead asks for its next calls with the same write.
     let ahead = limit.lease.map_or(0, NonZeroU64::get);
-    let hot = limit.all_figures().find(|(_, figures)| figures.exceeds(ITEM_WRITES_PER_SECOND, cost + ahead));
+    let takes = limit.shards.map_or(1, |shards| u64::from(shards.get())) * ITEM_WRITES_PER_SECOND;
+    let hot = limit.all_figures().find(|(_, figures)| figures.exceeds(takes, cost + ahead));
     if let Some((_, figures)) = hot {
         let who = if limit.key.iter().all(|part| part.has("everyone")) { "all callers together" } else { "one key" };
+        let to =
+            limit.shards.map_or_else(|| "one DynamoDB item".to_owned(), |shards| format!("one of {shards} shards"));
         let message = format!(
-            "limit `{}` lets {who} make more than {ITEM_WRITES_PER_SECOND} calls a second ({}), and each is a write \
-             to one DynamoDB item, which takes about {ITEM_WRITES_PER_SECOND}",
+            "limit `{}` lets {who} make more than {takes} calls a second ({}), and each is a write to {to}, which takes about \
+             {ITEM_WRITES_PER_SECOND}",
             limit.name,
             figures.rate()
         );
-        report.warning(
-            at,
-            message,
-            "lower the rate, count by a dimension with more values, or let processes take tokens ahead (`lease`)",
-        );
+        let divide = shards::enough(limit, ITEM_WRITES_PER_SECOND, cost);
+        let divide = divide.map(|shards| format!("write `shards = {shards}`, ")).unwrap_or_default();
+        let rest = match limit.shards {
+            Some(_) => "lower the rate, or count by a dimension with more values",
+            None => {
+                "lower the rate, count by a dimension with more values, or let processes take tokens ahead (`lease`)"
+            }
+        };
+        report.warning(at, message, format!("{divide}{rest}"));
     }
 }
 

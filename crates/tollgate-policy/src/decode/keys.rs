@@ -53,6 +53,7 @@ pub(super) const LIMIT: KeyList = KeyList {
         "on_change",
         "own_item",
         "lease",
+        "shards",
         "mode",
         "atomic",
         "first",

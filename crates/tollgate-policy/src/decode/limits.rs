@@ -4,6 +4,7 @@ use super::fields::{self, Fields, Node};
 use super::keys;
 use super::lease;
 use super::settling;
+use super::shards;
 use crate::algorithm::Algorithm;
 use crate::limit::{Figures, KeyPart, Limit};
 use crate::message::{Message, Messages};
@@ -92,6 +93,8 @@ fn limit(
     let counting = algorithm.map(|algorithm| settling::counting(report, &fields, algorithm));
     let own_item = fields.get("own_item").map(|node| fields::boolean(report, node, "own_item", "false"));
     let lease = lease::lease(report, &fields, algorithm);
+    let all_figures = base.iter().chain(by_plan.iter().flat_map(BTreeMap::values));
+    let shards = shards::shards(report, &fields, algorithm, all_figures);
     let atomic = fields.get("atomic").map(|node| fields::boolean(report, node, "atomic", "false"));
     let first = fields.get("first").map(|node| fields::boolean(report, node, "first", "true"));
     let mode = match fields.get("mode") {
@@ -133,6 +136,7 @@ fn limit(
         mode: mode?,
         own_item: transpose(own_item)?.unwrap_or(false),
         lease: lease?,
+        shards: shards?,
         atomic: transpose(atomic)?.unwrap_or(false),
         first: transpose(first)?.unwrap_or(false),
         penalty: transpose(penalty)?,

@@ -12,6 +12,7 @@ mod lease;
 mod limits;
 mod routes;
 mod settling;
+mod shards;
 
 pub use keys::{KEYS, KeyList};
 
@@ -45,6 +46,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     check::reachable(report, &routes, &exemptions);
     check::advise(report, &limits, &routes, revision.unwrap_or(1));
     settling::advise(report, &identity.identity, &limits);
+    shards::check(report, &identity.identity, &limits);
     chosen::advise(report, &identity, &plans, &limits, &routes);
 
     let limits = limits.into_iter().map(|entry| entry.limit).collect::<Option<Vec<_>>>()?;

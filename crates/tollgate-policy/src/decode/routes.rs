@@ -4,6 +4,7 @@ use super::fields::{self, Fields, Node};
 use super::keys;
 use super::limits::{LimitEntry, store_failure};
 use super::settling;
+use super::shards;
 use crate::algorithm::Algorithm;
 use crate::charges::{most_items, most_sharing};
 use crate::identity::{Identity, Source};
@@ -49,10 +50,10 @@ fn route(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> Option<M
     let pattern = pattern(report, &fields);
     let help = format!("name the limits that a request is charged on: `charge = {CHARGE_EXAMPLE}`");
     let charges = fields.required(report, "charge", &help);
-    let charges = charges.and_then(|node| charges_of(report, node, scope, pattern.as_ref().map(|(_, p)| p)));
-    let on_store_failure = fields.get("on_store_failure").and_then(|node| store_failure(report, node));
     let atomic = fields.get("atomic").and_then(|node| fields::boolean(report, node, "atomic", "false"));
     let atomic = atomic.unwrap_or(false);
+    let charges = charges.and_then(|node| charges_of(report, node, scope, pattern.as_ref().map(|(_, p)| p), atomic));
+    let on_store_failure = fields.get("on_store_failure").and_then(|node| store_failure(report, node));
     let cors = fields.get("cors").is_none_or(|node| cors(report, node, scope));
     let (at, pattern) = pattern?;
     Some(Matched { at, value: Route { pattern, charges: charges?, on_store_failure, atomic, cors } })
@@ -95,6 +96,7 @@ fn charges_of(
     node: Node<'_>,
     scope: &Scope<'_>,
     pattern: Option<&Pattern>,
+    atomic: bool,
 ) -> Option<Vec<RouteCharge>> {
     let list = fields::list(report, node, "charge", CHARGE_EXAMPLE)?;
     if list.is_empty() {
@@ -122,6 +124,7 @@ fn charges_of(
         }
     }
     check_size(report, &node.span(), scope.identity, &limits);
+    shards::check_route(report, &node.span(), atomic, &limits);
     complete.then_some(charges)
 }
 
@@ -154,10 +157,11 @@ fn charge<'a>(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'a>) -> Opt
 }
 
 fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
-    let tight = limit.all_figures().map(|(plan, figures)| (plan, figures.core().most()));
+    let tight = limit.all_figures().map(|(plan, figures)| (plan, limit.most_of_a_call(figures)));
     let Some((plan, burst)) = tight.min_by_key(|(_, burst)| *burst).filter(|(_, burst)| *burst < cost) else { return };
     let plan = plan.map(|plan| format!(" on plan `{plan}`")).unwrap_or_default();
-    let message = format!("cost {cost} never fits limit `{}`, which takes {burst} at most{plan}", limit.name);
+    let shard = if limit.shards.is_some() { " in its smallest shard" } else { "" };
+    let message = format!("cost {cost} never fits limit `{}`, which takes {burst} at most{plan}{shard}", limit.name);
     let figure = if limit.algorithm.has_burst() { "burst" } else { "rate" };
     report.error(at, message, format!("lower the cost to at most {burst}, or raise the {figure}"));
 }

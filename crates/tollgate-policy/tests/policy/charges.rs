@@ -170,6 +170,25 @@ fn a_limit_with_an_item_of_its_own_is_charged_apart() {
 }
 
 #[test]
+fn a_limit_with_shards_is_charged_apart_and_kept_in_all_of_them() {
+    let text = SEVERAL.replace("own_item = true\natomic = true", "shards = 4").replace("1000/day", "1001/day");
+    let policy = policy(&text);
+    let charges = resolved(&policy, "/a");
+    let shards: Vec<_> = charges.iter().map(|c| (c.shards().map(u16::from), c.item().shard())).collect();
+    assert_eq!(shards, [(None, None), (None, None), (Some(4), None)]);
+    let [on_shard, other] = [0, 3].map(|index| charges[2].on_shard(index));
+    assert_eq!((on_shard.item().shard(), other.item().shard()), (Some(0), Some(3)));
+    let limit = policy.limit("month").expect("known");
+    let key = charges[2].key().clone();
+    assert_eq!(limit.items(key.clone()), [0, 1, 2, 3].map(|index| charges[2].item().on_shard(index)));
+    let all: Vec<_> = policy.items(&key).iter().map(|item| (item.own.clone(), item.shard())).collect();
+    let month = |index| (Some(limit.name().clone()), Some(index));
+    assert_eq!(all, [(None, None), month(0), month(1), month(2), month(3)]);
+    // The first has one more than a quarter of the burst, at a quarter of the rate: it takes longer to fill.
+    assert!(charges[2].horizon() > 86_400, "{}", charges[2].horizon());
+}
+
+#[test]
 fn the_route_decides_on_store_failure_then_the_strictest_limit_of_the_item() {
     let policy = policy(SEVERAL);
     let rules: Vec<_> = resolved(&policy, "/a").iter().map(Charges::on_store_failure).collect();

@@ -301,6 +301,30 @@ fn a_key_that_outruns_an_item_is_a_warning() {
 }
 
 #[test]
+fn shards_take_as_many_times_more_and_are_advised_where_they_help() {
+    let text =
+        |rate: &str, more: &str| format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"{rate}\"\n{more}\n");
+    assert!(warnings(&text("4000/s", "shards = 4")).is_empty());
+    let found = warnings(&text("4001/s", "shards = 4"));
+    let says = "more than 4000 calls a second (4001/s), and each is a write to one of 4 shards";
+    assert!(found.len() == 1 && found[0].contains(says), "{found:?}");
+    let help =
+        |text: &str| Policy::parse(text).expect("valid").warnings.iter().map(|w| w.help.clone()).collect::<Vec<_>>();
+    let without = "lower the rate, count by a dimension with more values, or let processes take tokens ahead (`lease`)";
+    assert_eq!(help(&text("4001/s", "")), [format!("write `shards = 5`, {without}")]);
+    let divided = "write `shards = 5`, lower the rate, or count by a dimension with more values";
+    assert_eq!(help(&text("4001/s", "shards = 4")), [divided]);
+    // What shards would not mend, or the limit cannot have.
+    for more in ["burst = 4", "penalty = { first = \"1min\" }", "atomic = true"] {
+        assert_eq!(help(&text("4001/s", more)), [without], "{more}");
+    }
+    assert_eq!(help(&text("100001/s", "")), [without]);
+    let dear = "burst = 10\n[[routes]]\nmatch = \"*\"\ncharge = [{ limit = \"a\", cost = 5 }]";
+    assert_eq!(help(&text("10000/s", dear)), [format!("write `shards = 2`, {without}")]);
+    assert_eq!(help(&text("10001/s", dear)), [without], "three of ten take a cost of 3 at most");
+}
+
+#[test]
 fn everyone_is_one_key_and_outruns_its_item_as_any_other_does() {
     let text = |rate: &str| format!("version = 1\n[limits.a]\nkey = [\"user ?? everyone\"]\nrate = \"{rate}\"\n");
     assert!(warnings(&text("1000/s")).is_empty());

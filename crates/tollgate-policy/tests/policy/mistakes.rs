@@ -386,3 +386,55 @@ fn cors_is_declared_once_and_not_with_credentials_for_everybody() {
     one(&http("cors = { origins = [\"https://a.example/\"] }"), "3:21", "is not an origin");
     one(&http("legacy_headers = [\"X-Ratelimit\"]"), "3:19", "a family of headers cannot be");
 }
+
+#[test]
+fn shards() {
+    let with = |line: &str| extra(&format!("shards = 4\n{line}"));
+    one(&extra("shards = 1"), "5:10", "shards must be a whole number from 2 to 100, not 1");
+    one(&extra("shards = 101"), "5:10", "from 2 to 100, not 101");
+    one(&extra("shards = \"4\""), "5:10", "shards must be a whole number");
+    one(&with("penalty = { first = \"1min\" }"), "6:11", "cannot lock");
+    one(&with("atomic = true"), "6:10", "in no transaction");
+    one(&with("lease = 10"), "6:9", "is not leased");
+    one(&with("own_item = false"), "6:12", "items of its own");
+    one(&with("algorithm = \"pacer\""), "5:10", "a pacer has no shards");
+    let log = "shards = 4\nalgorithm = \"sliding-log\"";
+    one(&limit(&format!("key = [\"user\"]\nrate = \"8/h\"\n{log}")), "5:10", "a log has no shards");
+    one(&with("burst = 3"), "5:10", "4 shards of 3 at once (50/h) leave some without a call");
+    one(&limit("key = [\"user\"]\nrate = \"1/150year\"\nburst = 4\nshards = 2"), "6:10", "slower than a rate can be");
+    let plan = with("plans.small = { rate = \"2/h\" }\n[plans]\nnames = [\"small\"]");
+    one(&plan, "5:10", "4 shards of 2 at once (2/h)");
+    for fine in ["atomic = false", "own_item = true", "algorithm = \"fixed-window\"", "debt = 2"] {
+        assert!(tollgate_policy::Policy::parse(&with(fine)).is_ok(), "{fine}");
+    }
+}
+
+#[test]
+fn what_a_route_cannot_charge_on_shards() {
+    let text = |a: &str, rest: &str| {
+        let a = format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"50/h\"\nshards = 4\n{a}");
+        format!("{a}\n[limits.b]\nkey = [\"tenant\"]\nrate = \"50/h\"\n[[routes]]\nmatch = \"*\"\n{rest}")
+    };
+    let charge = "charge = [\"a\", \"b\"]";
+    assert!(tollgate_policy::Policy::parse(&text("", charge)).is_ok());
+    one(&text("", &format!("{charge}\natomic = true")), "12:10", "limit `a` has shards, and is in no transaction");
+    let of_limit = text("", charge).replace("[limits.b]", "[limits.b]\natomic = true");
+    one(&of_limit, "13:10", "limit `a` has shards");
+    let costing = |cost: u64| text("", &format!("charge = [{{ limit = \"a\", cost = {cost} }}]"));
+    assert!(tollgate_policy::Policy::parse(&costing(12)).is_ok());
+    one(&costing(13), "12:33", "cost 13 never fits limit `a`, which takes 12 at most in its smallest shard");
+}
+
+/// An operator's order is one transaction on all items of a caller, of whichever secret.
+#[test]
+fn more_shards_than_an_order_reaches() {
+    let text = |shards: u64| {
+        format!(
+            "version = 1\n[identity]\nstaff = {{ from = \"claims.staff\", personal = true }}\n[limits.a]\nkey = [\"staff\"]\n\
+             rate = \"500/h\"\nshards = {shards}\n"
+        )
+    };
+    assert!(tollgate_policy::Policy::parse(&text(25)).is_ok());
+    one(&text(26), "4:9", "26 shards for each of up to 4 secrets");
+    assert!(tollgate_policy::Policy::parse(&text(100).replace("personal = true", "personal = false")).is_ok());
+}

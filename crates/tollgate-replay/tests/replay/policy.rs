@@ -98,6 +98,14 @@ fn a_policy_without_routes_charges_every_limit_on_every_request() {
 }
 
 #[test]
+fn a_limit_with_shards_counts_as_one() {
+    let log: Vec<_> = (0..8).map(|second| line("192.0.2.1", "alice", second, "/")).collect();
+    let whole = "version = 1\n[limits.all]\nkey = [\"user\"]\nrate = \"5/h\"\n";
+    let report = run(&format!("{whole}shards = 4\n"), &log);
+    assert_eq!((counts(&report, "all"), &report), ([5, 3, 0, 1], &run(whole, &log)));
+}
+
+#[test]
 fn a_value_that_no_key_can_carry_takes_no_other_limit_with_it() {
     let per_ip = "version = 1\n[limits.ip]\nkey = [\"client_ip\"]\nrate = \"1/h\"\n[limits.user]\nkey = [\"user\"]\nrate = \"1/h\"\n";
     let report = run(per_ip, &[line("192.0.2.1", &"x".repeat(3000), 1, "/")]);
