@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::note;
 use crate::protocol::{Answer, Order};
 use crate::server::Told;
-use crate::settings::{Contestant, Peers, Program, SETTINGS};
+use crate::settings::{Contestant, MOST_APART, Peers, Program, SETTINGS};
 use serde::Serialize;
 
 /// Keys that each kind of decision is made on.
@@ -143,12 +143,13 @@ fn per(requests: u64, decisions: usize) -> f64 {
 pub(crate) fn check(lines: &[Line]) -> Result<()> {
     for line in lines.iter().filter(|line| line.contestant.program == Program::Tollgate) {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.id == line.contestant.setting) else { continue };
-        let crowds = [(&line.together, setting.most_for_forty), (&line.apart, CALLERS as u64)];
-        let exact = |(crowd, most): &(&Crowd, u64)| {
-            (crowd.fewest, crowd.most, crowd.failed) == (CAPACITY, CAPACITY, 0) && crowd.round_trips <= *most as f64
+        let crowds = [(&line.together, setting.most_for_forty), (&line.apart, MOST_APART)];
+        let is_exact = |(crowd, most): &(&Crowd, f64)| {
+            (crowd.fewest, crowd.most, crowd.failed) == (CAPACITY, CAPACITY, 0) && crowd.round_trips <= *most
         };
         let each = [line.new_key, line.known_key, line.denial, line.next_denial];
-        if each != [1.0, 1.0, 1.0, 0.0] || !crowds.iter().all(exact) {
+        let is_cheap = each.iter().zip(setting.most).all(|(made, most)| *made <= most);
+        if !is_cheap || !crowds.iter().all(is_exact) {
             return Err(Error::Check(format!("tollgate does not cost or admit what it should: {line:#?}")));
         }
     }

@@ -189,8 +189,45 @@ fn thousands(n: u64) -> String {
 
 /// `text` with what is between the markers replaced by `markdown`; `None` if they are not there.
 pub(crate) fn replace_between_markers(text: &str, markdown: &str) -> Option<String> {
-    const MARKERS: (&str, &str) = ("<!-- tests/peers/run --readme -->\n", "<!-- end -->");
+    const MARKERS: (&str, &str) =
+        ("<!-- cargo run --release -p tollgate-peers -- --readme README.md -->\n", "<!-- end -->");
     let (before, rest) = text.split_once(MARKERS.0)?;
     let (_, after) = rest.split_once(MARKERS.1)?;
     Some(format!("{before}{}\n{markdown}\n{}{after}", MARKERS.0, MARKERS.1))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn line(program: Program, title: &str, per_second: u64, p99_us: u64) -> loads::Line {
+        let contestant =
+            Contestant { program, setting: "default", title: title.to_owned(), is_counted: true, is_timed: true };
+        let cell = Cell { keys: 1, callers: 8 };
+        let (client_cpu_us, table_cpu_us) = (None, None);
+        let (failed, failure) = (0, None);
+        loads::Line { contestant, cell, per_second, p50_us: 1, p99_us, client_cpu_us, table_cpu_us, failed, failure }
+    }
+
+    #[test]
+    fn ratios_are_to_the_better_peer_of_the_cell_and_what_is_behind_is_told() {
+        let ours = |per_second, p99_us| line(Program::Tollgate, "ours", per_second, p99_us);
+        let others = [
+            line(Program::RateLimiterFlexible, "fast", 1_000, 9_000),
+            line(Program::ZaeLimiter, "even", 500, 3_000),
+            line(Program::Bare, "bare", 9_000, 1),
+        ];
+        let effort = Effort { seconds: 1.0, rounds: 1, keys: 10 };
+        let told = |ours| {
+            let loads = [ours].into_iter().chain(others.clone()).collect();
+            Report::new(effort, None, Vec::new(), loads).markdown().unwrap()
+        };
+        assert!(told(ours(2_000, 3_000)).contains("In no cell is tollgate behind"));
+        for behind in [ours(999, 3_000), ours(2_000, 3_600)] {
+            let text = told(behind);
+            assert!(text.contains("Where tollgate is behind the better peer:\n\n- ours, hot, 8 callers: "), "{text}");
+        }
+        assert!(told(ours(2_000, 3_600)).contains("2.0 × (1.20 ×)"));
+    }
 }
