@@ -60,12 +60,12 @@ impl Report {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         writeln!(
             out,
-            "| round trips | new key | known key | denial | the next one | 40 at once, one client | 40 clients |"
+            "| round trips | new key | known key | denial | the next one | hot key, 32 callers | 40 at once, one client | 40 clients |"
         )?;
-        writeln!(out, "| --- | --- | --- | --- | --- | --- | --- |")?;
+        writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for line in &self.round_trips {
-            let each =
-                [line.new_key, line.known_key, line.denial, line.next_denial].map(|n| figure(n) + " | ").concat();
+            let each = [line.new_key, line.known_key, line.denial, line.next_denial, line.hot_key];
+            let each = each.map(|n| figure(n) + " | ").concat();
             let (together, apart) = (crowd(&line.together), crowd(&line.apart));
             writeln!(out, "| {} | {each}{together} | {apart} |", line.contestant.title)?;
         }
@@ -166,7 +166,11 @@ fn crowd(crowd: &counts::Crowd) -> String {
 
 /// Without a fraction where there is none.
 fn figure(n: f64) -> String {
-    if n.fract() == 0.0 { format!("{n:.0}") } else { format!("{n:.1}") }
+    match n {
+        _ if n.fract() == 0.0 => format!("{n:.0}"),
+        _ if n < 1.0 => format!("{n:.2}"),
+        _ => format!("{n:.1}"),
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "latencies of less than a minute")]
