@@ -1,7 +1,7 @@
 //! tollgate beside other limiters that keep their state in DynamoDB, in one run against the same embedded DynamoDB over HTTP.
 //!
 //! Each contestant runs in a process of its own, and so does the table; every one is asked the same, in turn. Only counts are
-//! ever asserted. `tests/peers/run` installs what the peers need and starts this.
+//! ever asserted. Nothing is installed: of a peer that is not there the program says how to, and leaves it out.
 
 mod bare;
 mod child;
@@ -28,7 +28,6 @@ use tokio::process::Command as Process;
 
 /// Measures tollgate beside its peers, and prints the tables as Markdown.
 #[derive(Debug, Parser)]
-#[command(name = "tests/peers/run")]
 struct Cli {
     #[command(subcommand)]
     role: Option<Role>,
@@ -72,11 +71,11 @@ struct CompareArgs {
     /// Also puts the tables between the markers of this file.
     #[arg(long)]
     readme: Option<PathBuf>,
-    /// Where npm has put rate-limiter-flexible; without it that one is left out.
-    #[arg(long, hide = true)]
+    /// Where npm has put rate-limiter-flexible, if not beside its driver.
+    #[arg(long)]
     node_modules: Option<PathBuf>,
-    /// The Python that has zae-limiter; without it that one is left out.
-    #[arg(long, hide = true)]
+    /// The Python that has zae-limiter, if not in `.venv` beside its driver.
+    #[arg(long)]
     python: Option<PathBuf>,
 }
 
@@ -105,8 +104,8 @@ fn note(line: std::fmt::Arguments<'_>) {
 
 async fn compare(args: CompareArgs) -> Result<()> {
     let effort = Effort { seconds: args.seconds, rounds: args.rounds, keys: args.keys };
-    let peers = Peers { node_modules: args.node_modules, python: args.python };
-    let rows = peers.contestants()?;
+    let peers = Peers::find(args.node_modules, args.python).await;
+    let rows = peers.contestants();
     let mut serve = Process::new(std::env::current_exe()?);
     serve.arg("serve");
     let mut server = Child::start("the embedded DynamoDB", serve)?;

@@ -60,12 +60,12 @@ impl Report {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         writeln!(
             out,
-            "| round trips | new key | known key | denial | the next one | 40 at once, one client | 40 clients |"
+            "| round trips | new key | known key | denial | the next one | hot key, 32 callers | 40 at once, one client | 40 clients |"
         )?;
-        writeln!(out, "| --- | --- | --- | --- | --- | --- | --- |")?;
+        writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for line in &self.round_trips {
-            let each =
-                [line.new_key, line.known_key, line.denial, line.next_denial].map(|n| figure(n) + " | ").concat();
+            let each = [line.new_key, line.known_key, line.denial, line.next_denial, line.hot_key];
+            let each = each.map(|n| figure(n) + " | ").concat();
             let (together, apart) = (crowd(&line.together), crowd(&line.apart));
             writeln!(out, "| {} | {each}{together} | {apart} |", line.contestant.title)?;
         }
@@ -166,7 +166,11 @@ fn crowd(crowd: &counts::Crowd) -> String {
 
 /// Without a fraction where there is none.
 fn figure(n: f64) -> String {
-    if n.fract() == 0.0 { format!("{n:.0}") } else { format!("{n:.1}") }
+    match n {
+        _ if n.fract() == 0.0 => format!("{n:.0}"),
+        _ if n < 1.0 => format!("{n:.2}"),
+        _ => format!("{n:.1}"),
+    }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "latencies of less than a minute")]
@@ -189,8 +193,45 @@ fn thousands(n: u64) -> String {
 
 /// `text` with what is between the markers replaced by `markdown`; `None` if they are not there.
 pub(crate) fn replace_between_markers(text: &str, markdown: &str) -> Option<String> {
-    const MARKERS: (&str, &str) = ("<!-- tests/peers/run --readme -->\n", "<!-- end -->");
+    const MARKERS: (&str, &str) =
+        ("<!-- cargo run --release -p tollgate-peers -- --readme README.md -->\n", "<!-- end -->");
     let (before, rest) = text.split_once(MARKERS.0)?;
     let (_, after) = rest.split_once(MARKERS.1)?;
     Some(format!("{before}{}\n{markdown}\n{}{after}", MARKERS.0, MARKERS.1))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn line(program: Program, title: &str, per_second: u64, p99_us: u64) -> loads::Line {
+        let contestant =
+            Contestant { program, setting: "default", title: title.to_owned(), is_counted: true, is_timed: true };
+        let cell = Cell { keys: 1, callers: 8 };
+        let (client_cpu_us, table_cpu_us) = (None, None);
+        let (failed, failure) = (0, None);
+        loads::Line { contestant, cell, per_second, p50_us: 1, p99_us, client_cpu_us, table_cpu_us, failed, failure }
+    }
+
+    #[test]
+    fn ratios_are_to_the_better_peer_of_the_cell_and_what_is_behind_is_told() {
+        let ours = |per_second, p99_us| line(Program::Tollgate, "ours", per_second, p99_us);
+        let others = [
+            line(Program::RateLimiterFlexible, "fast", 1_000, 9_000),
+            line(Program::ZaeLimiter, "even", 500, 3_000),
+            line(Program::Bare, "bare", 9_000, 1),
+        ];
+        let effort = Effort { seconds: 1.0, rounds: 1, keys: 10 };
+        let told = |ours| {
+            let loads = [ours].into_iter().chain(others.clone()).collect();
+            Report::new(effort, None, Vec::new(), loads).markdown().unwrap()
+        };
+        assert!(told(ours(2_000, 3_000)).contains("In no cell is tollgate behind"));
+        for behind in [ours(999, 3_000), ours(2_000, 3_600)] {
+            let text = told(behind);
+            assert!(text.contains("Where tollgate is behind the better peer:\n\n- ours, hot, 8 callers: "), "{text}");
+        }
+        assert!(told(ours(2_000, 3_600)).contains("2.0 × (1.20 ×)"));
+    }
 }

@@ -4,9 +4,11 @@
 
 use crate::bare::{Http, Sdk};
 use crate::child::Child;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::note;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use tokio::process::Command;
 use tollgate::{DynamoStore, Limiter};
 
@@ -21,8 +23,10 @@ pub(crate) struct Setting {
     pub(crate) policy: &'static str,
     /// How the limiter is built from the default one.
     pub(crate) build: fn(Limiter<DynamoStore>) -> Limiter<DynamoStore>,
+    /// Most round trips of a decision: new key, known key, denial, the next denial.
+    pub(crate) most: [f64; 4],
     /// Most round trips that 40 callers of one process may take for a new key of 10.
-    pub(crate) most_for_forty: u64,
+    pub(crate) most_for_forty: f64,
 }
 
 const POLICY: &str = r#"
@@ -37,21 +41,29 @@ key  = ["user"]
 rate = "1000000000/h"
 "#;
 
-/// The settings of tollgate that are measured.
+/// As it comes. A caller whose clock was read a moment before that of the first one to be served looks again, so 40 callers may
+/// take more than 40 writes.
+const DEFAULT: Setting = Setting {
+    id: "default",
+    title: "tollgate, as it comes",
+    policy: POLICY,
+    build: |limiter| limiter,
+    most: [1.0, 1.0, 1.0, 0.0],
+    most_for_forty: MOST_APART,
+};
+
+/// Most round trips for 40 callers that share nothing: two each.
+pub(crate) const MOST_APART: f64 = 80.0;
+
+/// The settings of tollgate that are measured: a line each, of what differs from the default.
 pub(crate) const SETTINGS: &[Setting] = &[
-    Setting {
-        id: "default",
-        title: "tollgate, as it comes",
-        policy: POLICY,
-        build: |limiter| limiter,
-        most_for_forty: 40,
-    },
+    DEFAULT,
     Setting {
         id: "coalescing",
         title: "tollgate, `coalescing(true)`",
-        policy: POLICY,
-        build: |limiter| limiter.coalescing(true),
-        most_for_forty: 5,
+        build: |l| l.coalescing(true),
+        most_for_forty: 5.0,
+        ..DEFAULT
     },
 ];
 
@@ -91,18 +103,42 @@ pub(crate) struct Contestant {
     pub(crate) is_timed: bool,
 }
 
-/// What the peers run on.
+/// The peers that are installed.
 #[derive(Debug, Clone)]
 pub(crate) struct Peers {
-    /// Where npm has put the packages of `rate-limiter-flexible/package.json`.
-    pub(crate) node_modules: Option<PathBuf>,
-    /// A Python with the packages of `zae-limiter/requirements.txt`.
-    pub(crate) python: Option<PathBuf>,
+    /// Where npm has put the packages of `rate-limiter-flexible/package.json`, and which version of it.
+    node: Option<(PathBuf, String)>,
+    /// A Python with the packages of `zae-limiter/requirements.txt`, and which version of it.
+    python: Option<(PathBuf, String)>,
 }
 
+/// What to do about a peer that is not there.
+const HOW_TO_INSTALL: [&str; 2] = [
+    "npm ci --prefix tests/peers/rate-limiter-flexible",
+    "uv venv tests/peers/zae-limiter/.venv && \\\n      uv pip install --python tests/peers/zae-limiter/.venv -r tests/peers/zae-limiter/requirements.txt",
+];
+
 impl Peers {
+    /// Looks for both, where the arguments say or else where [`HOW_TO_INSTALL`] puts them. Nothing is installed.
+    pub(crate) async fn find(node_modules: Option<PathBuf>, python: Option<PathBuf>) -> Self {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let node_modules = node_modules.unwrap_or_else(|| here.join("rate-limiter-flexible/node_modules"));
+        let python = python.unwrap_or_else(|| here.join("zae-limiter/.venv/bin/python"));
+        let versions =
+            (npm_version(&node_modules, "rate-limiter-flexible"), pypi_version(&python, "zae-limiter").await);
+        let peers = Self {
+            node: versions.0.map(|version| (node_modules, version)),
+            python: versions.1.map(|version| (python, version)),
+        };
+        let found = [("rate-limiter-flexible", peers.node.is_some()), ("zae-limiter", peers.python.is_some())];
+        for ((name, _), how) in found.iter().zip(HOW_TO_INSTALL).filter(|((_, is_there), _)| !is_there) {
+            note(format_args!("{name} is left out, since it is not installed. To install it:\n    {how}"));
+        }
+        peers
+    }
+
     /// The rows, without those of a peer that is not there.
-    pub(crate) fn contestants(&self) -> Result<Vec<Contestant>> {
+    pub(crate) fn contestants(&self) -> Vec<Contestant> {
         let row = |program, setting, title, (is_counted, is_timed)| Contestant {
             program,
             setting,
@@ -114,34 +150,33 @@ impl Peers {
             .iter()
             .map(|setting| row(Program::Tollgate, setting.id, setting.title.to_owned(), (true, true)))
             .collect();
-        if self.node_modules.is_some() {
-            let name = format!("rate-limiter-flexible {}", npm_version("rate-limiter-flexible")?);
+        if let Some((_, version)) = &self.node {
+            let name = format!("rate-limiter-flexible {version}");
             let blocking = format!("{name}, `inMemoryBlockOnConsumed`");
             rows.push(row(Program::RateLimiterFlexible, "in-memory-block", blocking, (true, true)));
             rows.push(row(Program::RateLimiterFlexible, "default", name, (true, false)));
         }
-        if self.python.is_some() {
-            let name = format!("zae-limiter {}", pypi_version("zae-limiter")?);
-            rows.push(row(Program::ZaeLimiter, "default", name, (true, true)));
+        if let Some((_, version)) = &self.python {
+            rows.push(row(Program::ZaeLimiter, "default", format!("zae-limiter {version}"), (true, true)));
         }
         let bare = |setting, title: &str| row(Program::Bare, setting, title.to_owned(), (false, true));
         rows.push(bare(Sdk::SETTING, "no limiter: an `UpdateItem` by the AWS SDK for Rust"));
         rows.push(bare(Http::SETTING, "no limiter: an `UpdateItem` by hyper, not signed"));
-        Ok(rows)
+        rows
     }
 
     /// Starts the driver of a row.
     pub(crate) fn start(&self, contestant: &Contestant, endpoint: &str) -> Result<Child> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut command = match (contestant.program, &self.node_modules, &self.python) {
-            (Program::RateLimiterFlexible, Some(modules), _) => {
+        let mut command = match (contestant.program, &self.node, &self.python) {
+            (Program::RateLimiterFlexible, Some((modules, _)), _) => {
                 let mut node = Command::new("node");
                 node.arg(here.join("rate-limiter-flexible/driver.cjs"))
                     .env("NODE_PATH", modules)
                     .env("NODE_NO_WARNINGS", "1");
                 node
             }
-            (Program::ZaeLimiter, _, Some(python)) => {
+            (Program::ZaeLimiter, _, Some((python, _))) => {
                 let mut python = Command::new(python);
                 python.arg(here.join("zae-limiter/driver.py"));
                 python
@@ -157,16 +192,16 @@ impl Peers {
     }
 }
 
-/// The version that npm is told to install, exactly.
-fn npm_version(package: &str) -> Result<String> {
-    let manifest: serde_json::Value = serde_json::from_str(include_str!("../rate-limiter-flexible/package.json"))?;
-    let version = manifest["dependencies"][package].as_str().map(str::to_owned);
-    version.ok_or_else(|| Error::Check(format!("package.json has no {package}")))
+/// The version of a package that npm has put there; `None` if it has not.
+fn npm_version(node_modules: &Path, package: &str) -> Option<String> {
+    let manifest = std::fs::read_to_string(node_modules.join(package).join("package.json")).ok()?;
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;
+    manifest["version"].as_str().map(str::to_owned)
 }
 
-/// The version that pip is told to install, exactly.
-fn pypi_version(package: &str) -> Result<String> {
-    let pins = include_str!("../zae-limiter/requirements.txt").lines().filter_map(|line| line.split_once("=="));
-    let version = pins.filter(|(name, _)| *name == package).map(|(_, version)| version.trim().to_owned()).next();
-    version.ok_or_else(|| Error::Check(format!("requirements.txt has no {package}")))
+/// The version of a package that this Python has; `None` if there is no such Python, or no such package.
+async fn pypi_version(python: &Path, package: &str) -> Option<String> {
+    let ask = format!("import importlib.metadata as m; print(m.version('{package}'), end='')");
+    let told = Command::new(python).args(["-c", &ask]).stdin(Stdio::null()).output().await.ok()?;
+    told.status.success().then(|| String::from_utf8_lossy(&told.stdout).into_owned())
 }

@@ -10,11 +10,16 @@ import sys
 import time
 import warnings
 
+from botocore.config import Config
 from zae_limiter import Limit, RateLimiter, RateLimitExceeded, Repository
 
 STACK = "zae-limiter"
 ENDPOINT = sys.argv[1]
 CAPACITY = {"scarce": 10, "plenty": 1_000_000_000}
+
+# The library makes its client itself, with 10 connections; its own load test gives the SDK's default more, and 50 is what
+# the other peer's SDK has.
+Config.OPTION_DEFAULTS["max_pool_connections"] = 50
 
 clients: list[RateLimiter] = []
 

@@ -89,9 +89,9 @@ pub struct Weather {
 }
 
 impl Weather {
-    /// As `random` has it: a few requests or most of them meet a fault, of every kind or of one or two.
+    /// As `random` has it: a few requests or nearly all of them meet a fault, of every kind or of one or two.
     pub fn drawn(random: &mut fastrand::Rng, seed: u64) -> Self {
-        let per_mille = [50, 150, 300, 600][random.usize(..4)];
+        let per_mille = [50, 150, 300, 600, 900][random.usize(..5)];
         let mut kinds: Vec<_> = (0..Fault::KINDS.len()).collect();
         if random.bool() {
             random.shuffle(&mut kinds);

@@ -1,11 +1,13 @@
 //! What a run has met, so that nobody takes a run that met nothing for a proof.
 
 use crate::caller::Told;
-use crate::fault::Fault;
+use crate::fault::{Cut, Fault};
 use crate::lane::Record;
 use crate::proxy::Did;
 use std::collections::BTreeMap;
 use std::fmt;
+
+const CONTENDED: &str = "counted: contended";
 
 /// How often each thing happened, by name.
 #[derive(Debug, Default)]
@@ -17,7 +19,9 @@ impl Summary {
         for call in record.calls.iter().flatten() {
             let counted = &call.counted;
             self.count("calls", 1);
-            self.count("calls with the network cut", u64::from(call.planned.cut.is_some()));
+            if let Some(cut) = call.planned.cut {
+                self.count(&format!("fault: network cut, {cut:?}"), 1);
+            }
             match &call.told {
                 Told::Unavailable => self.count("told: no decision", 1),
                 Told::Answers(answers) => {
@@ -29,17 +33,17 @@ impl Summary {
                 }
             }
             for (name, n) in [
-                ("throttled", counted.throttled),
-                ("store failures", counted.store_failures),
-                ("hot keys", counted.hot_keys),
-                ("contended", counted.contended),
-                ("suspended", counted.suspended),
-                ("refunds", counted.refunded),
-                ("refunds lost", counted.refunds_lost),
-                ("breaker opened", counted.breaker_opened),
-                ("breaker closed", counted.breaker_closed),
+                ("counted: throttled", counted.throttled),
+                ("counted: store failures", counted.store_failures),
+                ("counted: hot keys", counted.hot_keys),
+                (CONTENDED, counted.contended),
+                ("counted: suspended", counted.suspended),
+                ("counted: refunds", counted.refunded),
+                ("counted: refunds lost", counted.refunds_lost),
+                ("counted: breaker opened", counted.breaker_opened),
+                ("counted: breaker closed", counted.breaker_closed),
             ] {
-                self.count(&format!("counted: {name}"), n);
+                self.count(name, n);
             }
         }
         for request in record.requests.iter().flatten() {
@@ -54,10 +58,12 @@ impl Summary {
         *self.0.entry(name.to_owned()).or_default() += n;
     }
 
-    /// What a run should have met and has not.
+    /// What a run should have met and has not. How often calls are in each other's way is for the machine to say.
     pub fn missing(&self) -> Vec<String> {
-        let faults = Fault::KINDS.iter().map(|(fault, _)| format!("fault: {}", fault.kind()));
-        let never = |name: &String| self.0.get(name).is_none_or(|n| *n == 0);
+        let faults = Fault::KINDS.iter().map(|(fault, _)| fault.kind());
+        let cuts = [Cut::Silent, Cut::Refused].iter().map(|cut| format!("network cut, {cut:?}"));
+        let never = |name: &String| self.0.get(name).is_none_or(|n| *n == 0) && name != CONTENDED;
+        let faults = faults.chain(cuts).map(|name| format!("fault: {name}"));
         self.0.keys().cloned().chain(faults).filter(never).collect()
     }
 }

@@ -2,9 +2,8 @@
 //! model of it.
 
 use super::Seen;
-use crate::caller::Told;
-use crate::fault::Cut;
-use crate::fault::Fault;
+use crate::caller::{Answer, Told};
+use crate::fault::{Cut, Fault};
 use crate::proxy::Did;
 use std::time::Duration;
 
@@ -23,15 +22,28 @@ pub fn check(seen: &Seen<'_>) -> Vec<String> {
     expect("round trips", counted.round_trips, sent, sent + unseen);
     let throttled = seen.requests.iter().filter(|r| r.is_write() && r.fault.throttles()).count();
     expect("throttled", counted.throttled, if is_late { 0 } else { throttled }, throttled);
-    let is_told = seen.call.told != Told::Unavailable;
-    expect("unavailable", counted.unavailable, usize::from(!is_told), usize::from(!is_told));
+    let unavailable = usize::from(seen.call.told == Told::Unavailable);
+    expect("unavailable", counted.unavailable, unavailable, unavailable);
+    let any = |is_so: fn(&Answer) -> bool| {
+        usize::from(matches!(&seen.call.told, Told::Answers(answers) if answers.iter().any(is_so)))
+    };
+    // Where one item denies the others may not have been asked: then they are told with what would have decided.
+    let from_memory = any(|a| a.source == "cache" && a.in_the_way);
+    expect("decided from memory", counted.from_memory, from_memory, any(|a| a.source == "cache"));
+    let locally = any(|a| a.source == "local" && (a.allowed || a.in_the_way));
+    expect("decided locally", counted.local, locally, any(|a| a.source == "local"));
+    let denied = any(|a| a.source == "local" && a.in_the_way);
+    expect("denied locally", counted.local_denied, denied, denied);
     let asked = counted.suspended == 0 && !(counted.from_memory > 0 && counted.round_trips == 0);
     let (least, most) = if asked { failures(seen, refused) } else { (0, 0) };
     expect("failures", counted.store_failures + counted.hot_keys + counted.contended, least, most);
     let degraded = counted.store_failures + counted.hot_keys + counted.suspended > 0;
     expect("degraded", counted.degraded, usize::from(degraded), usize::from(degraded));
-    let hot = seen.items.iter().filter(|part| part.takes.iter().any(|r| r.fault == Fault::HotKey)).count();
-    expect("hot keys", counted.hot_keys, 0, hot);
+    let hot: Vec<_> = seen.items.iter().filter(|part| part.takes.iter().any(|r| r.fault == Fault::HotKey)).collect();
+    // The time of a call that ends while it is told to come back went to the hot key, unless others were in its way, too.
+    let ended = hot.iter().filter(|part| part.takes.last().is_some_and(|r| r.fault.throttles())).count();
+    let least = if is_late || counted.contended > 0 || seen.is_atomic() { 0 } else { ended };
+    expect("hot keys", counted.hot_keys, least, hot.len());
     let kept = seen.items.iter().filter(|part| part.is_kept()).count();
     let given = |part: &&super::Part<'_>| part.gives.iter().any(|r| r.did == Did::Applied);
     let given = seen.items.iter().filter(given).count();
