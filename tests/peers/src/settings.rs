@@ -41,6 +41,21 @@ key  = ["user"]
 rate = "1000000000/h"
 "#;
 
+/// The same, taken ahead.
+const LEASED: &str = r#"
+version = 1
+
+[limits.scarce]
+key   = ["user"]
+rate  = "10/h"
+lease = 5
+
+[limits.plenty]
+key   = ["user"]
+rate  = "1000000000/h"
+lease = 1000000
+"#;
+
 /// As it comes. A caller whose clock was read a moment before that of the first one to be served looks again, so 40 callers may
 /// take more than 40 writes.
 const DEFAULT: Setting = Setting {
@@ -65,6 +80,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         most_for_forty: 5.0,
         ..DEFAULT
     },
+    Setting { id: "leases", title: "tollgate, `lease` on the limits", policy: LEASED, most_for_forty: 5.0, ..DEFAULT },
 ];
 
 /// The program that decides.

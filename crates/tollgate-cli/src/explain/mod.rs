@@ -10,7 +10,7 @@ use request::{Handed, handed};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::time::Duration;
 use tollgate::http::{Explained, Facts, Matched};
 use tollgate::{Clock, SystemClock};
@@ -106,6 +106,9 @@ struct Charge {
     on_store_failure: &'static str,
     /// Whether the limit has an item, and a write, of its own.
     own_item: bool,
+    /// Most tokens that a process takes ahead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease: Option<NonZeroU64>,
     /// How many items it is divided among, of which a call is charged on one.
     #[serde(skip_serializing_if = "Option::is_none")]
     shards: Option<NonZeroU16>,
@@ -247,6 +250,7 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
             on_store_failure: denying.max().unwrap_or(StoreFailure::Open).as_str(),
             own_item: limit.has_own_item(),
+            lease: limit.lease(),
             shards: limit.shards(),
             atomic: items.iter().any(|c| together.contains(c)),
             partition_keys,
@@ -353,9 +357,10 @@ fn text(explanation: &Explanation) -> String {
         let locks = charge.penalty.as_ref().map(Penalty::text).unwrap_or_default();
         let jitter = charge.retry_jitter_ms.map(|ms| format!(", up to {ms} ms more told")).unwrap_or_default();
         let mode = says(charge.mode == "shadow", ", only reports");
-        let own_item = match charge.shards {
-            Some(shards) => format!(", on one of {shards} items of its own"),
-            None => says(charge.own_item, ", an item of its own").to_owned(),
+        let own_item = match (charge.shards, charge.lease) {
+            (Some(shards), _) => format!(", on one of {shards} items of its own"),
+            (None, Some(lease)) => format!(", an item of its own, up to {lease} taken ahead"),
+            (None, None) => says(charge.own_item, ", an item of its own").to_owned(),
         };
         let atomic = says(charge.atomic, ", atomic");
         let _ = write!(

@@ -108,15 +108,6 @@ pub(super) fn check(report: &mut Report<'_>, identity: &Identity, limits: &[Limi
     }
 }
 
-/// Reports a route on which a transaction is wanted and a limit has shards.
-pub(super) fn check_route(report: &mut Report<'_>, at: &Span, is_atomic: bool, limits: &[&Limit]) {
-    let sharded = limits.iter().find(|limit| limit.shards.is_some());
-    let (true, Some(sharded)) = (is_atomic || limits.iter().any(|limit| limit.atomic), sharded) else { return };
-    let message =
-        format!("limit `{}` has shards, and is in no transaction with the others of this route", sharded.name);
-    report.error(at, message, "remove `atomic`, or charge the limit on another route");
-}
-
 /// How many shards keep a limit with these figures below so many writes a second to each, at `cost` tokens a call; `None` if it cannot
 /// have them.
 pub(super) fn enough(limit: &Limit, per_second: u64, cost: u64) -> Option<NonZeroU16> {

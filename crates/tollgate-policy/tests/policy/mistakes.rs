@@ -262,6 +262,8 @@ fn what_a_leased_limit_cannot_have() {
     one(&key_rate("\"5/h\"\nlease = 5\nalgorithm = \"sliding-log\""), "5:9", "a log is not leased");
     let charge = "[[routes]]\nmatch = \"*\"\ncharge = [{ limit = \"a\", settle_within = \"1min\" }]";
     one(&extra(&format!("lease = 5\n{charge}")), "8:42", "a leased limit is charged what a call costs from the start");
+    let together = "lease = 5\n[[routes]]\nmatch = \"*\"\natomic = true\ncharge = [\"a\"]";
+    one(&extra(together), "9:10", "limit `a` is leased, and is in no transaction with the others of this route");
 }
 
 #[test]
