@@ -47,7 +47,7 @@ impl Check {
 pub enum Expect {
     /// There is none, or all of these hold.
     AbsentOr(Vec<Check>),
-    /// There is one, and all of these hold.
+    /// There is one, and all of these hold. One of them compares an attribute, or the table would take none for one.
     Present(Vec<Check>),
 }
 

@@ -7,6 +7,7 @@
 mod bench;
 mod cli;
 mod coalesce;
+mod codes;
 mod conformance;
 mod contention;
 mod deadline;
