@@ -23,6 +23,12 @@ pub enum Error {
     /// The policy has no such purpose, no `[otp]`, or no secrets.
     #[error(transparent)]
     Policy(#[from] tollgate_policy::Error),
+    /// Nobody knows where the code would go.
+    #[error(transparent)]
+    Directory(#[from] crate::DirectoryError),
+    /// The message with the code was not taken along, or nobody knows.
+    #[error(transparent)]
+    Courier(#[from] crate::CourierError),
     /// The table gave no answer, or has an item that this version did not write. Nobody is verified, and no message is to be sent.
     #[error(transparent)]
     Store(#[from] tollgate_dynamodb::Error),

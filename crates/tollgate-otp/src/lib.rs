@@ -12,14 +12,20 @@
 //! | [`verify`] | the protocol of verifying: count, compare, use |
 //! | [`storage`] | those writes as DynamoDB expressions, the item as attributes |
 //! | [`otp`] | [`Otp`]: drives both against the table |
+//! | [`destination`] | the number that a code goes to, or why none is sent |
+//! | [`directory`] | who has verified which number |
+//! | [`courier`] | who takes messages along |
 //!
-//! Everything but the last two is pure: no I/O and no clock. The protocol model runs the very same [`issue`], [`verify`] and
+//! Everything but `storage` and `otp` is pure: no I/O and no clock. The protocol model runs the very same [`issue`], [`verify`] and
 //! [`Write`]s.
 //!
 //! Sending is the caller's: [`Otp::issue`] hands out the code that is to be sent, and only once the table has it.
 
 pub mod challenge;
 pub mod code;
+pub mod courier;
+pub mod destination;
+pub mod directory;
 mod error;
 pub mod issue;
 pub mod item;
@@ -30,6 +36,9 @@ pub mod write;
 
 pub use challenge::{ChallengeId, Digest, Recipient};
 pub use code::Code;
+pub use courier::{Courier, CourierError, Message};
+pub use destination::{Destination, Refusal};
+pub use directory::{Directory, DirectoryError, Profile};
 pub use error::{Error, Result};
 pub use issue::Denied;
 pub use item::Item;

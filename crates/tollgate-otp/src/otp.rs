@@ -17,7 +17,7 @@ use tollgate_dynamodb::{Items, Updated};
 use tollgate_policy::{KeySecrets, Policy};
 
 /// A code that is to be sent to its recipient, now and once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Issued {
     /// What the client names when it has the code typed. It is no secret.

@@ -42,8 +42,13 @@ impl Policy {
         Ok(spelling.filter(|value| !value.is_empty()))
     }
 
-    /// The keys of values in their one spelling.
-    pub(crate) fn keys(&self, pairs: &[(&str, String)]) -> Result<Vec<Key>> {
+    /// The keys of dimensions and values in their one spelling, personal ones as hashes: one for each secret where there is any such,
+    /// the active one's first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSecrets`], or [`Error::Core`] if a value is empty or over 2 KB.
+    pub fn keys(&self, pairs: &[(&str, String)]) -> Result<Vec<Key>> {
         self.keys_but_for(pairs, |_| false)
     }
 

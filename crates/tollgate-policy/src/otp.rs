@@ -40,6 +40,7 @@ impl fmt::Display for Purpose {
 #[non_exhaustive]
 pub struct OtpRules {
     pub(crate) purposes: Vec<Purpose>,
+    pub(crate) countries: Vec<String>,
     /// Digits of a code, [`OtpRules::DIGITS`].
     pub digits: u8,
     /// For how long a code is good, [`OtpRules::SHORTEST_TTL`] to [`OtpRules::LONGEST_TTL`].
@@ -76,6 +77,12 @@ impl OtpRules {
     /// What codes can be for, in file order.
     pub fn purposes(&self) -> impl Iterator<Item = &Purpose> + Clone {
         self.purposes.iter()
+    }
+
+    /// Whether codes may be sent to numbers of this country, two letters of ISO 3166-1. To none unless the file names it.
+    #[must_use]
+    pub fn allows(&self, country: &str) -> bool {
+        self.countries.iter().any(|allowed| allowed == country)
     }
 }
 

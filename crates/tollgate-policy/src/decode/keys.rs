@@ -84,8 +84,11 @@ pub(super) const HTTP: KeyList = KeyList { table: "http", keys: &["legacy_header
 
 pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "credentials"], later: &[] };
 
-pub(super) const OTP: KeyList =
-    KeyList { table: "otp", keys: &["purposes", "digits", "ttl", "attempts", "budget", "cooldown"], later: &[] };
+pub(super) const OTP: KeyList = KeyList {
+    table: "otp",
+    keys: &["purposes", "countries", "digits", "ttl", "attempts", "budget", "cooldown"],
+    later: &[],
+};
 
 pub(super) const COOLDOWN: KeyList =
     KeyList { table: "cooldown", keys: &["first", "factor", "most", "forget"], later: &[] };

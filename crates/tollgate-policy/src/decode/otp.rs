@@ -1,6 +1,7 @@
 //! `[otp]`: purposes, digits, lifetime, attempts, budget and cooldown of one-time codes.
 
 use super::fields::{self, Fields, Node};
+use super::identity;
 use super::keys;
 use super::lock::{Escalation, RangedDuration};
 use crate::otp::{OtpRules, Purpose};
@@ -10,6 +11,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 const PURPOSES_EXAMPLE: &str = "[\"login\", \"change-phone\"]";
+const COUNTRIES_EXAMPLE: &str = "[\"RO\", \"VN\"]";
 const BUDGET_EXAMPLE: &str = "\"10/h\"";
 
 /// What is the case where the policy does not say.
@@ -36,6 +38,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
     let Some(node) = node else { return Some(None) };
     let fields = Fields::open(report, node, "[otp]", &keys::OTP)?;
     let purposes = purposes(report, &fields);
+    let countries = fields.get("countries").map(|node| countries(report, node));
     let digits = number(report, &fields, "digits", OtpRules::DIGITS, "6");
     let ttl = fields.get("ttl").map(|node| TTLS.read(report, node));
     let attempts = number(report, &fields, "attempts", OtpRules::ATTEMPTS, "5");
@@ -48,6 +51,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
     let (budget, window) = budget.unwrap_or(Some(BUDGET))?;
     Some(Some(OtpRules {
         purposes: purposes?,
+        countries: countries.unwrap_or_else(|| Some(Vec::new()))?,
         digits: digits.unwrap_or(Some(DIGITS))?,
         ttl: ttl.unwrap_or(Some(TTL))?,
         attempts: attempts.unwrap_or(Some(ATTEMPTS))?,
@@ -80,6 +84,20 @@ fn purposes(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Vec<Purpose>
         return None;
     }
     complete.then_some(purposes)
+}
+
+fn countries(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<String>> {
+    let list = fields::list(report, node, "countries", COUNTRIES_EXAMPLE)?;
+    let mut countries = Vec::new();
+    let mut complete = true;
+    for node in list {
+        let code = fields::text(report, node, "a country", "\"RO\"");
+        match code.filter(|code| identity::region(report, node, code).is_some()) {
+            Some(code) => countries.push(code.to_owned()),
+            None => complete = false,
+        }
+    }
+    complete.then_some(countries)
 }
 
 /// A whole number, if it is given.
