@@ -10,6 +10,7 @@ use crate::expression::Expressions;
 use crate::meter::Event;
 use crate::patience::Patience;
 use crate::store::{DynamoStore, Store, Updated};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::Timestamp;
 
@@ -18,7 +19,7 @@ use tollgate_core::Timestamp;
 pub struct Items {
     store: DynamoStore,
     breaker: Breaker,
-    deadline: Duration,
+    deadline_ms: AtomicU64,
 }
 
 impl Items {
@@ -30,13 +31,19 @@ impl Items {
     /// is known to agree with the table's.
     #[must_use]
     pub fn new(store: DynamoStore) -> Self {
-        Self { store, breaker: Breaker::new(), deadline: Self::DEADLINE }
+        Self { store, breaker: Breaker::new(), deadline_ms: AtomicU64::new(millis(Self::DEADLINE)) }
     }
 
     /// Changes the deadline of a call.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
-        Self { deadline, ..self }
+        self.set_deadline(deadline);
+        self
+    }
+
+    /// The same for calls from now on; whole milliseconds.
+    pub fn set_deadline(&self, deadline: Duration) {
+        self.deadline_ms.store(millis(deadline), Ordering::Relaxed);
     }
 
     /// Whether writes go to the table.
@@ -60,8 +67,12 @@ impl Items {
     /// A call, whose writes have the deadline together.
     #[must_use]
     pub fn begin(&self) -> Call<'_> {
-        Call { items: self, patience: Patience::new(self.deadline) }
+        Call { items: self, patience: Patience::new(Duration::from_millis(self.deadline_ms.load(Ordering::Relaxed))) }
     }
+}
+
+fn millis(deadline: Duration) -> u64 {
+    u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The writes that are one answer together, and the time that is left for them.

@@ -52,6 +52,12 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         Self { policy, limiter, layer, otp, directory, courier }
     }
 
+    /// The codes.
+    #[must_use]
+    pub fn otp(&self) -> &Otp {
+        &self.otp
+    }
+
     /// Answers one request.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ mod figures;
 mod harness;
 mod holds;
 mod login;
+mod otp;
 mod pacer;
 mod penalties;
 mod regressions;

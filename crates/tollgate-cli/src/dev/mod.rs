@@ -86,11 +86,12 @@ impl Dev {
         Ok(Self { policy, limiter, api, otp, outbox, counters, manual, faults, embedded, endpoint })
     }
 
-    /// Makes the table do so from now on. While something is wrong with it, decisions have no more time than in production.
+    /// Makes the table do so from now on. While something is wrong with it, decisions and codes have no more time than in production.
     fn fail(&self, faulty: Faulty) {
         self.faults.set(faulty);
         let is_sound = faulty.store == Fault::Ok;
         self.limiter.set_deadline(if is_sound { DEADLINE } else { Limiter::<DynamoStore>::DEADLINE });
+        self.otp.otp().items().set_deadline(if is_sound { DEADLINE } else { Items::DEADLINE });
     }
 }
 
