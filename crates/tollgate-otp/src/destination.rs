@@ -33,15 +33,15 @@ pub enum Refusal {
 }
 
 impl Destination {
-    /// The number of a verified profile. Blanks and punctuation do not matter, nor `00` for `+`; a national number is of no
-    /// country.
+    /// The number of a verified profile. Blanks and punctuation do not matter, nor `00` for `+`; a national number is of
+    /// the policy's `region`.
     ///
     /// # Errors
     ///
     /// Why no code is sent to it.
     pub fn of(number: &str, rules: &OtpRules) -> Result<Self, Refusal> {
         // The spelling that limits count by, so that nobody has two budgets.
-        let number = Fold::Phone(None).apply(number);
+        let number = Fold::Phone(rules.region).apply(number);
         let parsed = PHONE_NUMBER_UTIL.parse(&number, None).map_err(|_| Refusal::Invalid)?;
         let country = PHONE_NUMBER_UTIL.get_region_for_number(&parsed).ok_or(Refusal::Invalid)?;
         match PHONE_NUMBER_UTIL.get_number_type(&parsed) {
@@ -93,7 +93,11 @@ mod tests {
     use tollgate_policy::Policy;
 
     fn of(number: &str, countries: &str) -> Result<Destination, Refusal> {
-        let text = format!("version = 1\n[otp]\npurposes = ['login']\ncountries = [{countries}]\n");
+        by(number, &format!("countries = [{countries}]"))
+    }
+
+    fn by(number: &str, rules: &str) -> Result<Destination, Refusal> {
+        let text = format!("version = 1\n[otp]\npurposes = ['login']\n{rules}\n");
         Destination::of(number, Policy::parse(&text).unwrap().policy.otp().unwrap())
     }
 
@@ -110,6 +114,10 @@ mod tests {
             );
         }
         assert_eq!(of("9876543210", "'IN'"), Err(Refusal::Invalid), "of no country");
+        let at_home = |number| by(number, "countries = ['IN']\nregion = 'IN'");
+        for spelling in ["9876543210", " 98765 43210 ", "+919876543210", "00919876543210", "09876543210"] {
+            assert_eq!(at_home(spelling).unwrap().number(), "+919876543210", "{spelling}");
+        }
     }
 
     #[test]

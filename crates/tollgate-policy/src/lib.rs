@@ -186,6 +186,7 @@
 //! | --- | --- | --- |
 //! | `purposes` | what codes are for, like `["login", "change-phone"]` (`a-z`, then `a-z 0-9 _ -`); a code for one is good for no other, and each has its own budget and cooldown | required |
 //! | `countries` | where codes may be sent to, like `["RO", "VN"]` (ISO 3166-1); numbers of others get none | `[]`: nowhere |
+//! | `region` | where a profile's number without a country code belongs, like `"RO"` | such a number is none |
 //! | `digits` | how many digits a code has, 6 to 10; codes that are under way are bad input once this changes | 6 |
 //! | `ttl` | for how long a code is good, `1min` to `10min` | `5min` |
 //! | `attempts` | how often one code can be tried, 1 to 10 | 5 |

@@ -3,6 +3,7 @@
 //! Invariant: purposes are a closed set. A [`Purpose`] is one that the file names, so that a code for one thing is never good
 //! for another that nobody has thought of.
 
+use crate::canonical::Region;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::suggest;
@@ -41,6 +42,8 @@ impl fmt::Display for Purpose {
 pub struct OtpRules {
     pub(crate) purposes: Vec<Purpose>,
     pub(crate) countries: Vec<String>,
+    /// Where a profile's number without a country code belongs; `None`: it is none.
+    pub region: Option<Region>,
     /// Digits of a code, [`OtpRules::DIGITS`].
     pub digits: u8,
     /// For how long a code is good, [`OtpRules::SHORTEST_TTL`] to [`OtpRules::LONGEST_TTL`].

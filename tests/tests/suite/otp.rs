@@ -1,7 +1,7 @@
 //! One-time codes as clients see them: `POST /api/auth/otp/send` and `/verify` of a running server.
 
 use crate::dev::Dev;
-use crate::harness::tollgate;
+use crate::harness::{repository, tollgate};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -456,6 +456,21 @@ fn nothing_is_sent_that_no_limit_counts() {
     assert!(outbox(&dev).is_empty());
     let (dev, _files) = with_profiles(&json!({}), Some("version = 1\n"));
     assert_eq!(send(&dev, ALICE).0, 404, "a policy without codes has no such path");
+}
+
+#[test]
+fn forgetting_a_person_erases_what_is_kept_of_its_codes() {
+    let dev = Dev::start(&[]);
+    let (challenge, code) = (challenge(&dev, ALICE), code(&dev));
+    let stats = dev.stats();
+    let at = |name: &str| stats[name].as_str().unwrap().to_owned();
+    let output = tollgate()
+        .current_dir(repository("."))
+        .args(["forget", "user:alice", "--endpoint-url", &at("dynamodb_endpoint"), "--table", &at("table")])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(verify(&dev, ALICE, &challenge, &code).0, 410);
 }
 
 #[test]

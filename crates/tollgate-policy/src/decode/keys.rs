@@ -86,7 +86,7 @@ pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "cr
 
 pub(super) const OTP: KeyList = KeyList {
     table: "otp",
-    keys: &["purposes", "countries", "digits", "ttl", "attempts", "budget", "cooldown"],
+    keys: &["purposes", "countries", "region", "digits", "ttl", "attempts", "budget", "cooldown"],
     later: &[],
 };
 

@@ -4,6 +4,7 @@ use super::fields::{self, Fields, Node};
 use super::identity;
 use super::keys;
 use super::lock::{Escalation, RangedDuration};
+use crate::canonical::Region;
 use crate::otp::{OtpRules, Purpose};
 use crate::rate;
 use crate::report::Report;
@@ -39,6 +40,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
     let fields = Fields::open(report, node, "[otp]", &keys::OTP)?;
     let purposes = purposes(report, &fields);
     let countries = fields.get("countries").map(|node| countries(report, node));
+    let region = fields.get("region").map(|node| country(report, node, "region").and_then(Region::parse));
     let digits = number(report, &fields, "digits", OtpRules::DIGITS, "6");
     let ttl = fields.get("ttl").map(|node| TTLS.read(report, node));
     let attempts = number(report, &fields, "attempts", OtpRules::ATTEMPTS, "5");
@@ -52,6 +54,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
     Some(Some(OtpRules {
         purposes: purposes?,
         countries: countries.unwrap_or_else(|| Some(Vec::new()))?,
+        region: region.map_or(Some(None), |region| region.map(Some))?,
         digits: digits.unwrap_or(Some(DIGITS))?,
         ttl: ttl.unwrap_or(Some(TTL))?,
         attempts: attempts.unwrap_or(Some(ATTEMPTS))?,
@@ -86,13 +89,18 @@ fn purposes(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Vec<Purpose>
     complete.then_some(purposes)
 }
 
+/// Two letters that have a numbering plan.
+fn country<'a>(report: &mut Report<'_>, node: Node<'a>, what: &str) -> Option<&'a str> {
+    let code = fields::text(report, node, what, "\"RO\"")?;
+    identity::region(report, node, code).map(|_| code)
+}
+
 fn countries(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<String>> {
     let list = fields::list(report, node, "countries", COUNTRIES_EXAMPLE)?;
     let mut countries = Vec::new();
     let mut complete = true;
     for node in list {
-        let code = fields::text(report, node, "a country", "\"RO\"");
-        match code.filter(|code| identity::region(report, node, code).is_some()) {
+        match country(report, node, "a country") {
             Some(code) => countries.push(code.to_owned()),
             None => complete = false,
         }

@@ -257,6 +257,7 @@ fn one_time_codes() {
     one("version = 1\n[otp]\npurposes = [\"log in\"]", "3:13", "\"log in\" cannot be the name of a purpose");
     one("version = 1\n[otp]\npurposes = [\"a\", \"a\"]", "3:18", "purpose `a` is given twice");
     one(&otp("countries = [\"RO\", \"XX\"]"), "4:20", "\"XX\" is no region with a numbering plan");
+    one(&otp("region = \"+40\""), "4:10", "\"+40\" is no region with a numbering plan");
     one(&otp("digit = 6"), "4:1", "unknown key `digit`");
     // Fewer can be guessed within what an account may try, and more nobody types.
     one(&otp("digits = 5"), "4:10", "digits must be a whole number from 6 to 10, not 5");

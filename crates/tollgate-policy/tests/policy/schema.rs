@@ -99,7 +99,7 @@ fn valid_policies_pass_both() {
         limit("headers = \"visible\"\n[http]\ncors = { origins = [\"*\"], credentials = false }"),
         "version = 1\nhttp = { legacy_headers = [] }".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]".to_owned(),
-        "version = 1\n[otp]\npurposes = [\"login\", \"change-phone\"]\ncountries = [\"RO\", \"VN\"]\ndigits = 10\nttl = \"10min\"\nattempts = 1\n\
+        "version = 1\n[otp]\npurposes = [\"login\", \"change-phone\"]\ncountries = [\"RO\", \"VN\"]\nregion = \"RO\"\ndigits = 10\nttl = \"10min\"\nattempts = 1\n\
          budget = \"100/30day\"\ncooldown = { first = \"1s\", factor = 1, most = \"1s\", forget = \"0s\" }"
             .to_owned(),
     ];
@@ -135,6 +135,7 @@ fn structural_mistakes_fail_both() {
             "purposes = \"login\"",
             "purposes = [\"login\"]\ncountries = [\"Ro\"]",
             "purposes = [\"login\"]\ncountries = \"RO\"",
+            "purposes = [\"login\"]\nregion = \"romania\"",
             "purposes = [\"login\"]\ndigits = 5",
             "purposes = [\"login\"]\ndigits = 11",
             "purposes = [\"login\"]\nattempts = 0",
