@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::testing::ManualClock;
@@ -73,11 +74,16 @@ impl Codes {
     }
 
     /// The answer, and its round trips and write units.
-    async fn costs<T>(&self, answer: impl Future<Output = T>) -> (T, u64, u64) {
-        let before = self.counters.counts();
-        let answer = answer.await;
-        let after = self.counters.counts();
-        (answer, after.round_trips - before.round_trips, after.write_units - before.write_units)
+    fn costs<'a, T>(
+        &'a self,
+        answer: impl Future<Output = T> + 'a,
+    ) -> Pin<Box<dyn Future<Output = (T, u64, u64)> + 'a>> {
+        Box::pin(async move {
+            let before = self.counters.counts();
+            let answer = answer.await;
+            let after = self.counters.counts();
+            (answer, after.round_trips - before.round_trips, after.write_units - before.write_units)
+        })
     }
 
     fn advance(&self, secs: u64) {
