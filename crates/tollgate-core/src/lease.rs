@@ -19,9 +19,10 @@
 //!   an operator's reset, let what is unspent come on top, once.
 //! - **A lease ends after [`Pool::LIVES_FOR`]**, which is how long a ban or other figures may go unseen by a process that has one; one
 //!   that sees them drops it at once.
-//! - **How much**: what calls at the rate of late would take in [`Pool::LASTS_FOR`], or the time that the bucket takes to fill if that is
-//!   shorter; at most what the policy says, and at most half of the room that is left, so that several processes do not keep each other
-//!   from it. A key that is asked for less than twice in that time has none.
+//! - **How much**: what was asked for in the last [`Pool::LASTS_FOR`], so that a lease doubles with each charge until it lasts that long;
+//!   of a bucket that refills more than that, what it refills, since slots start at its rate: what is not spent then was of use only
+//!   for its time. At most what the policy says, and at most half of the room that is left, so that several processes do not keep each other
+//!   from it; nothing if no other call is expected while it lasts.
 //!
 //! Invariant: no part of a charge is spent twice, and none after its slot has started or its lease has ended.
 
@@ -56,8 +57,35 @@ pub struct Pool {
     hold: Option<Hold>,
     /// In the order of time.
     stretches: Vec<Stretch>,
-    /// What calls have asked for since the last charge.
-    wanted: u64,
+    lately: Lately,
+    /// Whether its item was found to be another.
+    is_over: bool,
+}
+
+/// `n * by / of`, rounded down.
+fn scaled(n: u64, by: u64, of: u64) -> u64 {
+    let scaled = (u128::from(n) * u128::from(by)).checked_div(u128::from(of)).unwrap_or(0);
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+/// What was asked for within the last [`Pool::LASTS_FOR`], about: of what came before, the older the less counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Lately {
+    /// In thousandths of a token.
+    millis: u64,
+    at: Timestamp,
+}
+
+impl Lately {
+    fn at(self, now: Timestamp) -> u64 {
+        let lasts = Pool::LASTS_FOR_NS;
+        let rest = lasts.saturating_sub(now.as_nanos().saturating_sub(self.at.as_nanos()));
+        scaled(self.millis, rest, lasts)
+    }
+
+    fn and(self, tokens: u64, now: Timestamp) -> Self {
+        Self { millis: self.at(now).saturating_add(tokens.saturating_mul(1_000)), at: now }
+    }
 }
 
 impl Charges {
@@ -79,7 +107,8 @@ impl Pool {
     /// Longest that a token may be spent after it was charged.
     pub const LIVES_FOR: Duration = Duration::from_secs(10);
     /// How long a lease is meant to last.
-    pub const LASTS_FOR: Duration = Duration::from_secs(1);
+    pub const LASTS_FOR: Duration = Duration::from_nanos(Self::LASTS_FOR_NS);
+    const LASTS_FOR_NS: u64 = 1_000_000_000;
     /// How far a clock that was corrected may have been set back, in nanoseconds, before a lease counts as over.
     const SET_BACK_NS: u64 = 1_000_000_000;
     /// Stretches that are kept. Slots that are given back fill gaps, and these close at their start.
@@ -98,7 +127,8 @@ impl Pool {
             tat: bucket.tat,
             hold: item.hold.clone(),
             stretches: Vec::new(),
-            wanted: 0,
+            lately: Lately { millis: spent.saturating_mul(1_000), at: charged.leased_at },
+            is_over: false,
         };
         pool.keep(charged.behind(bucket.terms.figures.inc(spent)), charged.leased_at);
         Some(pool)
@@ -107,7 +137,8 @@ impl Pool {
     /// The same, with what is left of an `earlier` one, if that is of the same busy period.
     #[must_use]
     pub fn after(mut self, earlier: Self) -> Self {
-        if !self.is_other(&earlier.hold, earlier.charged.busy_period()) {
+        self.lately.millis = self.lately.millis.saturating_add(earlier.lately.at(self.lately.at));
+        if !earlier.is_over && !self.is_other(&earlier.hold, earlier.charged.busy_period()) {
             for stretch in earlier.stretches {
                 self.keep((stretch.from, stretch.to), stretch.leased_at);
             }
@@ -117,7 +148,6 @@ impl Pool {
 
     /// Takes the `cost` of a call at `now` out of what was charged before; `None` if that does not have it.
     pub fn spend(&mut self, terms: &Terms, cost: u64, now: Timestamp) -> Option<(LimitDecision, Charged)> {
-        self.wanted = self.wanted.saturating_add(cost);
         if self.asked != *terms || cost == 0 {
             return None;
         }
@@ -133,36 +163,55 @@ impl Pool {
             })
         });
         let (from, leased_at) = found?;
+        self.lately = self.lately.and(cost, now);
         let charged = self.charged.spent(cost, (from, inc), leased_at);
         Some((self.tell(cost, now), charged))
     }
 
-    /// Takes back a charge of its process, but for `kept` of its tokens.
-    pub fn give_back(&mut self, charged: &Charged, kept: u64) {
-        if charged.busy_period() == self.charged.busy_period() {
+    /// Takes back a charge of its process at `now`, but for `kept` of its tokens; tells what is left then.
+    pub fn give_back(&mut self, charged: &Charged, kept: u64, now: Timestamp) -> LimitDecision {
+        if !self.is_over && charged.busy_period() == self.charged.busy_period() {
             self.keep(charged.behind(self.told.terms.figures.inc(kept)), charged.leased_at);
         }
+        self.tell(charged.cost(), now)
     }
 
-    /// Whether an item that was found is another than this was charged in: an operator or another revision has changed it.
+    /// The busy period that it was charged in.
     #[must_use]
-    pub fn is_stale(&self, item: Option<&Item>) -> bool {
+    pub fn busy_period(&self) -> BusyPeriod {
+        self.charged.busy_period()
+    }
+
+    /// Whether an item that was found is another than this was charged in: an operator or another revision has changed it, or the bucket
+    /// had filled up.
+    fn is_stale(&self, item: Option<&Item>) -> bool {
         let bucket = item.and_then(|item| item.buckets.get(self.charged.limit()));
         bucket.is_none_or(|bucket: &Bucket| self.is_other(&item.and_then(|item| item.hold.clone()), bucket.busy_period))
+    }
+
+    /// Looks at an item that was found: if it is another, what was taken ahead is not spent any more.
+    pub fn see(&mut self, item: Option<&Item>) {
+        if self.is_stale(item) {
+            self.is_over = true;
+            self.stretches.clear();
+        }
     }
 
     /// How many tokens beside the `cost` of calls at `now`, of `each`, should be charged, at most `most` and of the `room` that there
     /// is.
     #[must_use]
     pub fn extra(&self, most: u64, (cost, each): (u64, u64), room: u64, now: Timestamp) -> u64 {
-        let elapsed = now.as_nanos().saturating_sub(self.charged.leased_at.as_nanos());
-        let (n, period) = self.told.terms.figures.rate();
-        let fills = u128::from(self.told.terms.figures.most()) * u128::from(period) / u128::from(n.max(1));
-        let span = Self::LASTS_FOR.as_nanos().min(fills);
-        // What the calls since the last charge, this one included, would come to in that time.
-        let expected = (u128::from(self.wanted) * span).checked_div(u128::from(elapsed)).unwrap_or(u128::MAX);
-        let expected = u64::try_from(expected).unwrap_or(u64::MAX);
-        let extra = expected.saturating_sub(cost).min(most).min(room.saturating_sub(cost) / 2);
+        let figures = &self.told.terms.figures;
+        let asked = self.lately.and(cost, now).millis.saturating_add(500) / 1_000;
+        let expected = asked.saturating_sub(cost);
+        // A bucket's slots start one behind the other at its own rate, however seldom it is asked for.
+        let lasting =
+            figures.token_bucket().map_or(0, |bucket| scaled(Self::LASTS_FOR_NS, bucket.n(), bucket.period()));
+        let extra = expected.max(lasting).min(most).min(room.saturating_sub(cost) / 2);
+        let spent = if lasting > expected { scaled(extra, expected, lasting) } else { extra };
+        if spent < each {
+            return 0;
+        }
         // The calls to come are taken to be like this one, so that nothing is left between them.
         extra - extra % each.max(1)
     }

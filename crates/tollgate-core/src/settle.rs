@@ -107,6 +107,12 @@ impl Charged {
         Self { entry, ..self }
     }
 
+    /// How many tokens were charged.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+
     /// The limit that was charged.
     #[must_use]
     pub fn limit(&self) -> &LimitName {

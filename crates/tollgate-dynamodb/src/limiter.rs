@@ -8,6 +8,7 @@
 
 mod coalesce;
 mod conclude;
+mod leases;
 mod settle;
 mod together;
 
@@ -25,6 +26,7 @@ use coalesce::Failure;
 use conclude::{Answers, Part, rule};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use leases::Leases;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +43,7 @@ pub struct Limiter<S> {
     store: S,
     memory: Memory,
     locals: Locals,
+    leases: Leases,
     breaker: Breaker,
     /// In nanoseconds.
     deadline: AtomicU64,
@@ -61,6 +64,8 @@ struct Driven {
 enum Place {
     /// In the table, with the item as the charge left it.
     Table(Option<Arc<Item>>),
+    /// In the table, ahead of the call.
+    Lease,
     /// In this process.
     Here,
 }
@@ -112,6 +117,7 @@ impl<S: Store> Limiter<S> {
             store,
             memory: Memory::new(Self::REMEMBERED_KEYS, Self::DENIES_FOR),
             locals: Locals::new(Self::REMEMBERED_KEYS),
+            leases: Leases::new(Self::REMEMBERED_KEYS),
             breaker: Breaker::new(),
             deadline: AtomicU64::default(),
             coalesces: false,
@@ -201,6 +207,9 @@ impl<S: Store> Limiter<S> {
     ///
     /// As [`Self::take`].
     pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
+        if let Some(leased) = self.take_leased(charges) {
+            return Ok(leased);
+        }
         let began = Instant::now();
         let span = tracing::info_span!("decision", items = charges.len(), outcome = tracing::field::Empty);
         let result = match self.known_denial(charges) {
@@ -239,6 +248,10 @@ impl<S: Store> Limiter<S> {
         let mut is_denied = false;
         let mut decision = Decision::default();
         for charges in charges {
+            if self.leases.has(charges, moment.now) {
+                decision.unasked.extend(Unasked::of(charges, Source::Cache));
+                continue;
+            }
             let seen = self.memory.fresh(&partition_key::of(charges.item()));
             match seen.and_then(|seen| Take::recall(charges, &seen, moment)) {
                 Some((limits, denies)) => {
@@ -364,7 +377,7 @@ impl<S: Store> Limiter<S> {
     async fn read(&self, charges: &Charges, pk: &str, patience: &Patience) -> Result<Option<Arc<Item>>> {
         let limits: Vec<&LimitName> = charges.charges().iter().map(|charge| &charge.limit).collect();
         let item = patience.read(self.store.read(charges.item(), &limits)).await?.map(Arc::new);
-        self.memory.remember(pk, item.clone().map(Seen::now));
+        self.see(charges, pk, item.as_ref());
         Ok(item)
     }
 
@@ -378,8 +391,14 @@ impl<S: Store> Limiter<S> {
             Met::Applied(item) => Some(item),
             Met::Refused(item) => item.as_ref(),
         };
-        self.memory.remember(pk, item.cloned().map(Seen::now));
+        self.see(charges, pk, item);
         Ok(met)
+    }
+
+    /// Remembers an item that the store has just returned.
+    fn see(&self, charges: &Charges, pk: &str, item: Option<&Arc<Item>>) {
+        self.leases.seen(charges, item.map(|item| &**item));
+        self.memory.remember(pk, item.cloned().map(Seen::now));
     }
 
     /// Tells what was noticed on the way, whether or not it led to an answer.

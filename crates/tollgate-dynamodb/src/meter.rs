@@ -30,6 +30,8 @@ pub enum Event<'a> {
     Notice(&'a Notice),
     /// So many calls shared the write of another.
     Coalesced(u64),
+    /// So many tokens were taken ahead of the calls that are expected.
+    TakenAhead(u64),
     /// The table throttled a request, which will be sent again if there is time.
     Throttled,
     /// What a call had been charged was given back, since another of its keys refused it.
@@ -129,6 +131,8 @@ pub struct Counters {
     pulled_back: AtomicU64,
     penalised: AtomicU64,
     coalesced: AtomicU64,
+    leased: AtomicU64,
+    tokens_ahead: AtomicU64,
     throttled: AtomicU64,
     store_failures: AtomicU64,
     contended: AtomicU64,
@@ -175,6 +179,8 @@ pub struct Counts {
     pub pulled_back: u64,
     pub penalised: u64,
     pub coalesced: u64,
+    pub leased: u64,
+    pub tokens_ahead: u64,
     pub throttled: u64,
     pub store_failures: u64,
     pub contended: u64,
@@ -222,6 +228,8 @@ impl Counters {
             pulled_back: get(&self.pulled_back),
             penalised: get(&self.penalised),
             coalesced: get(&self.coalesced),
+            leased: get(&self.leased),
+            tokens_ahead: get(&self.tokens_ahead),
             throttled: get(&self.throttled),
             store_failures: get(&self.store_failures),
             contended: get(&self.contended),
@@ -261,6 +269,7 @@ impl Meter for Counters {
                 }
                 let any = |is: fn(&LimitDecision) -> bool| u64::from(decision.limits.iter().any(is));
                 add(&self.from_memory, any(|l| l.source == Source::Cache));
+                add(&self.leased, any(|l| l.source == Source::Lease));
                 add(&self.local, any(|l| l.source == Source::Local));
                 add(&self.local_denied, any(|l| l.source == Source::Local && l.is_in_the_way()));
                 add(&self.banned, any(|l| l.is_in_the_way() && matches!(l.held, Some(Held::Ban { .. }))));
@@ -280,6 +289,7 @@ impl Meter for Counters {
             Event::Notice(Notice::Penalised(_)) => add(&self.penalised, 1),
             Event::Notice(_) => {}
             Event::Coalesced(calls) => add(&self.coalesced, calls),
+            Event::TakenAhead(tokens) => add(&self.tokens_ahead, tokens),
             Event::Throttled => add(&self.throttled, 1),
             Event::StoreFailure(crate::Error::Contended { .. }) => add(&self.contended, 1),
             Event::StoreFailure(crate::Error::HotKey(_)) => add(&self.hot_keys, 1),

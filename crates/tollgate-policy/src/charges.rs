@@ -9,6 +9,7 @@ use crate::pseudonym::KeySecrets;
 use crate::route::{Route, RouteCharge};
 use crate::suggest;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use tollgate_core::{Charge, Charges, ItemKey, Key, LimitName};
 
 /// A cost on a limit, with the dimensions of its key given by the caller.
@@ -32,7 +33,7 @@ pub(crate) fn most_items<'a>(identity: &Identity, limits: impl IntoIterator<Item
     for limit in limits {
         let mut entries: Vec<_> = limit.key.iter().collect();
         entries.sort();
-        places.insert((limit.own_item.then(|| limit.name.clone()), entries));
+        places.insert((limit.has_own_item().then(|| limit.name.clone()), entries));
     }
     let is_personal = |dimension: &str| identity.dimension(dimension).is_some_and(|declared| declared.personal);
     let under = |entries: &[&KeyPart]| {
@@ -45,7 +46,7 @@ pub(crate) fn most_items<'a>(identity: &Identity, limits: impl IntoIterator<Item
 /// Most of these limits that can be in one item.
 pub(crate) fn most_sharing<'a>(limits: impl IntoIterator<Item = &'a Limit>) -> usize {
     let mut sharing: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
-    for dimensions in limits.into_iter().filter(|limit| !limit.own_item).flat_map(Limit::resolutions) {
+    for dimensions in limits.into_iter().filter(|limit| !limit.has_own_item()).flat_map(Limit::resolutions) {
         *sharing.entry(dimensions).or_default() += 1;
     }
     sharing.into_values().max().unwrap_or(0)
@@ -264,7 +265,8 @@ impl Policy {
     fn charge(&self, limit: &Limit, plan: Option<&str>, cost: u64) -> Charge {
         let terms = limit.terms(plan, self.revision());
         let (on_change, max_wait, mode, penalty) = (limit.on_change, limit.max_wait, limit.mode, limit.penalty);
-        Charge { on_change, max_wait, mode, penalty, ..Charge::new(limit.name.clone(), terms, cost) }
+        let lease = limit.lease.map_or(0, NonZeroU64::get);
+        Charge { on_change, max_wait, mode, penalty, lease, ..Charge::new(limit.name.clone(), terms, cost) }
     }
 }
 

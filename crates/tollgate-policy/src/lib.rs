@@ -122,6 +122,7 @@
 //! | `upgrade_url` | where a denied caller can get more: a path or `http(s)` URL | none |
 //! | `on_change` | what a newer revision does with debt: `"proportional"`, `"reset"`, `"keep"` (tokens) | `"proportional"` |
 //! | `own_item` | `true`: the limit has an item, and a write, of its own; `false`: limits with the same key share one | `false` |
+//! | `lease` | for keys that many call: most tokens that a process takes ahead of the calls that it expects, in the write of one of them, and then spends without asking the table, 1 to 10^12. Implies an item of its own. Not of logs and pacers, nor with `penalty`, `debt`, `count = "failures"`, `refund_on`, `atomic` or shadow mode. What it may cost, and what shows later, is told in [`tollgate_core::lease`] | no leases |
 //! | `mode` | `"enforce"`, or `"shadow"`: the limit decides, is charged and reports, but never denies | `"enforce"` |
 //! | `atomic` | `true`: a decision that charges this limit and others on other keys is one transaction, at double write units; for long quotas, which a charge that could not be given back would dent for long, and not for keys that many call at once, since a transaction keeps the others waiting | `false` |
 //! | `first` | `true`: where a decision is on several keys, this one's is asked before the others, which are charged only if it allows. One round trip more; a denial costs one write, and of many calls at once as many go on as it has room for (apart, each key chooses its own, and only those go on that all have chosen). Not in a transaction | `false` |

@@ -5,6 +5,7 @@ use crate::algorithm::Algorithm;
 use crate::message::Messages;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 #[cfg(doc)]
@@ -115,6 +116,7 @@ pub struct Limit {
     pub(crate) hidden: bool,
     pub(crate) mode: Mode,
     pub(crate) own_item: bool,
+    pub(crate) lease: Option<NonZeroU64>,
     pub(crate) atomic: bool,
     pub(crate) first: bool,
     pub(crate) penalty: Option<PenaltyRule>,
@@ -155,10 +157,11 @@ impl Limit {
     /// this limit: plans that make no difference must not split, or carry over, any state.
     #[must_use]
     pub fn terms(&self, plan: Option<&str>, revision: u64) -> Terms {
-        match plan.and_then(|plan| self.by_plan.get_key_value(plan)) {
+        let terms = match plan.and_then(|plan| self.by_plan.get_key_value(plan)) {
             Some((plan, figures)) => Terms::new(revision, figures.core).on_plan(Arc::clone(plan)),
             None => Terms::new(revision, self.base.core),
-        }
+        };
+        if self.lease.is_some() { terms.leased() } else { terms }
     }
 
     /// The longest that a call of a pacer may have to wait; it is denied if its start is later. `None`: as long as the queue.
@@ -258,16 +261,22 @@ impl Limit {
         self.first
     }
 
-    /// Whether the limit has an item for itself (`own_item = true`).
+    /// Whether the limit has an item for itself (`own_item = true`); one that is leased has.
     #[must_use]
     pub fn has_own_item(&self) -> bool {
-        self.own_item
+        self.own_item || self.lease.is_some()
+    }
+
+    /// Most tokens that a process takes ahead of the calls that it expects, if it does.
+    #[must_use]
+    pub fn lease(&self) -> Option<NonZeroU64> {
+        self.lease
     }
 
     /// The item that keeps the limit's state of `key`.
     #[must_use]
     pub fn item(&self, key: Key) -> ItemKey {
-        if self.own_item { ItemKey::own(key, self.name.clone()) } else { ItemKey::shared(key) }
+        if self.has_own_item() { ItemKey::own(key, self.name.clone()) } else { ItemKey::shared(key) }
     }
 
     /// The figures for everybody and of every plan.

@@ -1,5 +1,6 @@
 //! Callers: each runs the real [`Take`], from what it last saw to an answer, and is admitted or not.
 
+use crate::leases::look;
 use crate::mutant::Mutant;
 use crate::properties::{Admission, Event, Fault, fits, over_admitted, override_exceeded};
 use crate::shared::Shared;
@@ -12,17 +13,27 @@ use tollgate_core::{Decision, Held, Item, Mode, Outcome, Step, Take, Timestamp, 
 
 impl Table {
     pub(crate) fn start_call(&self, s: &mut State, c: usize) {
-        let (turn, id) = (s.parties[c].turns, s.fresh_busy_period());
-        let charges = self.charges(c, turn).clone();
+        let turn = s.parties[c].turns;
+        s.parties[c].turns += 1;
+        if !self.spend(s, c, turn) {
+            let ahead = self.ahead(s, c, turn);
+            self.begin(s, (c, turn), ahead, 0);
+        }
+    }
+
+    /// Starts to decide, with so many tokens ahead.
+    fn begin(&self, s: &mut State, (c, turn): (usize, usize), ahead: u64, writes: u8) {
+        let id = s.fresh_busy_period();
+        let charges = self.charges(c, turn).ahead(ahead).unwrap();
         let (last_seen, moment) = (s.parties[c].last_seen.clone(), self.moment(c, s.secs));
         let start = if self.scenario.callers[c].exactly { Take::start_exactly } else { Take::start };
         let (take, mut step) = start(charges, last_seen.as_deref(), moment, id);
         if let (Mutant::ProbesUnderBan, Step::Write(write)) = (self.scenario.mutant, &mut step) {
             ask_for_the_ban(write, last_seen.as_deref());
         }
-        s.parties[c].turns += 1;
         let (work, busy_period) = (Work::Call(take), Some(id));
-        let flight = Flight { party: c, turn, work, request: None, secs: s.secs, busy_period, writes: 0, applied: 0 };
+        let flight =
+            Flight { party: c, turn, work, request: None, secs: s.secs, busy_period, ahead, writes, applied: 0 };
         self.follow(s, flight, step, None);
     }
 
@@ -44,6 +55,16 @@ impl Table {
                 flight.request = Some(write);
             }
             Step::Done(decision) => {
+                let mut decision = decision;
+                if let (1.., Some((item, _))) = (flight.ahead, refused) {
+                    // What it would have taken ahead is told apart from the call itself.
+                    let (one, moment) = (self.charges(c, flight.turn), self.moment(c, s.secs));
+                    decision = item.map(|item| Decision::new(Take::tell(one, item, moment))).unwrap_or_default();
+                    if decision.is_allowed() {
+                        s.parties[c].phase = Phase::Idle;
+                        return self.begin(s, (c, flight.turn), 0, flight.writes);
+                    }
+                }
                 let wants = |mode| take.charges().charges().iter().any(|c| c.mode == mode && c.cost > 0);
                 if decision.is_allowed() && wants(Mode::Enforce) {
                     self.raise(s, Fault::AllowedUncharged);
@@ -92,11 +113,13 @@ impl Table {
             Reply::Read(item) => {
                 let step = take.read(item.as_deref(), moment);
                 s.parties[c].last_seen = item;
+                look(&mut s.parties[c]);
                 self.follow(s, flight, step, None);
             }
             Reply::Refused(item, secs) => {
                 let step = take.refused(item.as_deref(), moment);
                 s.parties[c].last_seen.clone_from(&item);
+                look(&mut s.parties[c]);
                 self.follow(s, flight, step, Some((item.as_deref(), secs)));
             }
             Reply::Applied(item) => {
@@ -107,6 +130,7 @@ impl Table {
                 match step {
                     Step::Done(decision) if decision.is_allowed() => {
                         s.parties[c].phase = Phase::Idle;
+                        self.lease(s, &flight, &item);
                         self.admit(s, &flight, &decision, &item);
                         self.settle(s, flight, &item);
                         self.forget(s, c);

@@ -17,6 +17,7 @@
 //!   write, or never begin.
 //! - A call may turn out to cost more or less than it was charged, and then settles that before its next. It waits for the answer
 //!   and, if none comes, settles once more; the first request may still arrive, before or after.
+//! - A caller may take tokens ahead with a write, and spend them in later calls by itself, by its own clock.
 //! - An operator looks at the item and sets its hold, again if somebody was faster. Its writes may be late, too.
 //! - A caller that charges exactly, as part of a transaction, hears only that its write was applied, not what it left.
 //! - The table evaluates one write at a time, and may delete the item as soon as its time in whole seconds is past
@@ -49,6 +50,9 @@
 //! | a lock is one level higher | than the last, less what was forgotten since, however many were denied at once, and whatever replies were lost |
 //! | no lock is lost | to callers or to deletion, before it has ended and its levels are forgotten by the slowest clock |
 //! | an override keeps its own bound | what it admits fits its own burst and rate |
+//!
+//! Of a leased limit, what is taken ahead counts when it is spent. The bursts of its plans add up, and what old revisions had taken
+//! ahead when a newer one came may be spent beside it.
 //!
 //! Each run also names what must have happened in it (idle form applied, item deleted, refund late, hold lapsed, ...), so
 //! that none holds for want of trying.
@@ -107,6 +111,14 @@
 //! | locks, expiry | 2 + 1, clocks -1, +1 s | two of 3 s or 800 s | deletion; a level is forgotten in 400 s | 7,670 |
 //! | locks that begin anew | 3 + 2 exact | two of 1 s or 3 s | | 472,799 |
 //! | locks of a shadow | 2 + 2 on a limit and a shadow | two of 2 s or 3 s | | 109,722 |
+//! | leases beside calls that ask | 2, 1 taking ahead, 1 of cost 2 | one of 1 s or 2 s | up to 2 tokens ahead, here and below | 21,895 |
+//! | leases, clock skew | 2 + 2, clocks -1, +1 s | two of 1 s or 2 s | | 34,184 |
+//! | leases, losses and crashes | 2 + 1 of cost 2 | one of 1 s or 2 s | one loss, one crash | 8,805 |
+//! | leases, refused elsewhere | 2 + 2, all may be refused | two of 1 s or 2 s | | 86,263 |
+//! | leases, two plans | 3 + 2 | two of 1 s | 1/s, burst 2 <-> 2/s, burst 3 | 63,737 |
+//! | leases, newer revision | 2 old, 2 new | two of 1 s or 2 s | 1 per 2 s, burst 3 -> 1/s, burst 2 | 49,535 |
+//! | leases, expiry | 2 + 2, clocks -1, +1 s | two of 1 s or 366 s | deletion | 47,576 |
+//! | leases, ban | 2, 1 of cost 2 | two of 1 s or 2 s | a ban until 2 s | 52,305 |
 //!
 //! The whole takes about two minutes of processor time without optimisation; the states are counted for the code as it is,
 //! and each test asserts that there are about as many.
@@ -127,6 +139,8 @@
 //! - of what settles: that the entry is there (6 actions: sent again, it would be given back twice, or charged twice);
 //! - of a lock: that every form that charges asks whether there is one, that it is set only on the lock that was seen, that
 //!   `expires_at` waits for its levels;
+//! - of a lease: that a token is spent before its slot starts (8 actions: by its end would be late already), that nothing of a
+//!   leased limit is given back to the table;
 //! - the horizon; expiry; not sending an ambiguous write again.
 //!
 //! What is not needed here: of the `f` and the `b` that a change has seen either is enough, since every change of `f`
@@ -138,6 +152,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod calls;
+mod leases;
 mod logs;
 mod mutant;
 mod mutants;

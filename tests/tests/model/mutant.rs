@@ -74,6 +74,10 @@ pub(crate) enum Mutant {
     ProbesUnderBan,
     /// A write that charges does not ask whether the limit is locked.
     ChargesWhileLocked,
+    /// What was taken ahead is spent at any time.
+    LeaseNeverEnds,
+    /// What was taken ahead is spent until its slot ends.
+    LeaseUntilSlotEnds,
     /// A lock is set whatever lock there is by then.
     LocksUnseen,
     /// A lock is remembered for no longer than a limit of a burst of 2 at 1/s.

@@ -3,6 +3,7 @@
 mod calls;
 mod exact;
 mod holds;
+mod leases;
 mod logs;
 mod penalties;
 mod refunds;

@@ -35,7 +35,7 @@ impl Table {
         let horizon = item.and_then(|item| item.horizon).unwrap_or(0);
         let request = Some(Write::set_hold(now, horizon, seen, next));
         let (work, busy_period, secs) = (Work::Change, None, s.secs);
-        let flight = Flight { party: p, turn, work, request, secs, busy_period, writes: 0, applied: 0 };
+        let flight = Flight { party: p, turn, work, request, secs, busy_period, ahead: 0, writes: 0, applied: 0 };
         s.parties[p].phase = Phase::Asked(Shared::new(flight));
     }
 

@@ -6,7 +6,7 @@
 use crate::penalties::{deleted_at, nothing_is_lost};
 use crate::scenario::Scenario;
 use crate::table::EPOCH;
-use crate::{logs, windows};
+use crate::{leases, logs, windows};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tollgate_core::write::Assign;
 use tollgate_core::{
@@ -106,6 +106,10 @@ pub(crate) enum Event {
     LockExtended,
     /// A call was denied by a lock.
     DeniedByLock,
+    /// A call was admitted by what had been taken ahead.
+    Leased,
+    /// What a call gave back was kept for the next.
+    TakenBack,
 }
 
 /// Which events have happened anywhere in a run. Kept beside the states, since a flag in them would multiply them.
@@ -138,7 +142,9 @@ pub(crate) struct Admission {
 /// With several terms in play, `B` and `rate` are the largest of them. `admitted` is sorted by limit and time.
 pub(crate) fn over_admitted(scenario: &Scenario, admitted: &[Admission]) -> bool {
     let admitted: Vec<_> = admitted.iter().collect();
-    admitted.chunk_by(|a, b| a.limit == b.limit).any(|of| exceeds(&scenario.buckets_of(&of[0].limit), of, scenario))
+    admitted
+        .chunk_by(|a, b| a.limit == b.limit)
+        .any(|of| exceeds(&leases::bounds(scenario, &of[0].limit), of, scenario))
 }
 
 /// The same, of what each override admitted, by its figures alone.

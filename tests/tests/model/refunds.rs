@@ -171,7 +171,13 @@ impl Table {
         let moment = self.moment(c, s.secs);
         take.applied(&item, moment);
         let charges = self.charges(c, flight.turn);
-        let charged = (take.charged(), self.moment(c, flight.secs).now);
+        flight.work = Work::Call(take);
+        let Work::Call(take) = &flight.work else { return };
+        if let Some(own) = self.lease(s, &flight, &item) {
+            return self.take_back(s, c, &own, item);
+        }
+        let own = take.shares(charges, 1, flight.ahead, &item).remove(0).1;
+        let charged = (&*if flight.ahead > 0 { own } else { take.charged().to_vec() }, self.moment(c, flight.secs).now);
         let (giving, step) = Giving::start(self.scenario.mutant, charges, charged, &item, moment.now);
         s.parties[c].last_seen = Some(item);
         (flight.applied, flight.busy_period, flight.writes) = (0, None, 0);

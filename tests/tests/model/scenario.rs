@@ -36,12 +36,14 @@ pub(crate) struct Caller {
     pub(crate) exactly: bool,
     /// What its calls turn out to cost, if that is told afterwards.
     pub(crate) settles: Option<u64>,
+    /// Most tokens that it takes ahead with a write.
+    pub(crate) leases: u64,
 }
 
 impl Caller {
     /// A caller whose clock is right.
     pub(crate) fn new(calls: Vec<Charges>) -> Self {
-        Self { offset: 0, calls, elsewhere: Elsewhere::Allows, exactly: false, settles: None }
+        Self { offset: 0, calls, elsewhere: Elsewhere::Allows, exactly: false, settles: None, leases: 0 }
     }
 
     /// Its clock is that many seconds ahead.
@@ -63,6 +65,11 @@ impl Caller {
         let reserve = |charge: &Charge| Charge { settled_within: within, ..charge.clone() };
         let reserving = |asked: &Charges| charges(asked.charges().iter().map(reserve).collect());
         Self { calls: self.calls.iter().map(reserving).collect(), settles: Some(actual), ..self }
+    }
+
+    /// It takes up to `most` tokens ahead.
+    pub(crate) fn leasing(self, most: u64) -> Self {
+        Self { leases: most, ..self }
     }
 
     pub(crate) fn exactly(self) -> Self {
@@ -175,7 +182,9 @@ impl Scenario {
         let own = changes(self.callers[caller].calls.len() - 1, &self.callers[caller]);
         let operators: usize = self.operators.iter().map(|o| o.changes.len()).sum();
         let lock = usize::from(locks(&self.callers[caller].calls));
-        2 + lock + others + own + operators + if self.deletes { usize::from(self.advances) } else { 0 }
+        // What it would take ahead may not fit, and is then left out.
+        let ahead = if self.callers[caller].leases > 0 { 2 } else { 0 };
+        2 + lock + ahead + others + own + operators + if self.deletes { usize::from(self.advances) } else { 0 }
     }
 
     /// The operator that is this party.
@@ -216,6 +225,14 @@ impl Scenario {
     pub(crate) fn terms_of(&self, limit: &LimitName) -> Vec<Terms> {
         let charges = self.callers.iter().flat_map(|caller| caller.calls.iter().flat_map(Charges::charges));
         charges.filter(|charge| charge.limit == *limit).map(|charge| charge.terms.clone()).collect()
+    }
+
+    /// Tokens that callers may have taken ahead when a newer revision comes.
+    pub(crate) fn outstanding(&self) -> u64 {
+        let revisions =
+            |caller: &Caller| caller.calls.iter().flat_map(Charges::charges).map(|c| c.terms.revision).max();
+        let newest = self.callers.iter().filter_map(revisions).max();
+        self.callers.iter().filter(|caller| revisions(caller) < newest).map(|caller| caller.leases).sum()
     }
 
     /// All token buckets that `limit` ever has: its callers' and the operators'.

@@ -3,6 +3,7 @@
 pub(crate) mod calls;
 mod exact;
 mod holds;
+pub(crate) mod leases;
 pub(crate) mod logs;
 mod penalties;
 mod refunds;

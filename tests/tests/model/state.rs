@@ -3,6 +3,7 @@
 use crate::properties::{Admission, Fault};
 use crate::refunds::Giving;
 use crate::shared::Shared;
+use tollgate_core::lease::Pool;
 use tollgate_core::write::ItemCheck;
 use tollgate_core::{Bucket, Hold, Item, Take, Write};
 
@@ -32,6 +33,8 @@ pub(crate) struct Flight {
     pub(crate) secs: u64,
     /// The id of a busy period that the call may start.
     pub(crate) busy_period: Option<u64>,
+    /// Tokens that the call takes ahead.
+    pub(crate) ahead: u64,
     /// Writes made so far.
     pub(crate) writes: u8,
     /// Writes applied so far that charge, or give back.
@@ -61,6 +64,8 @@ pub(crate) struct Party {
     /// Calls or changes begun.
     pub(crate) turns: usize,
     pub(crate) last_seen: Option<Shared<Item>>,
+    /// What it has taken ahead.
+    pub(crate) pool: Option<Shared<Pool>>,
     pub(crate) phase: Phase,
 }
 
@@ -92,7 +97,8 @@ impl State {
             Work::Call(_) | Work::GivenUp | Work::Change => None,
         });
         let of_flights = self.flights().filter_map(|flight| flight.busy_period);
-        smallest_but(of_items.chain(of_refunds.flatten()).chain(of_flights))
+        let of_pools = self.parties.iter().filter_map(|party| Some(party.pool.as_ref()?.busy_period().id));
+        smallest_but(of_items.chain(of_refunds.flatten()).chain(of_flights).chain(of_pools))
     }
 
     /// As [`Self::fresh_busy_period`], for a hold.

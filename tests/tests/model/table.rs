@@ -193,6 +193,7 @@ impl Table {
     pub(crate) fn forget(&self, s: &mut State, p: usize) {
         if s.parties[p].phase == Phase::Idle && s.parties[p].turns == self.scenario.turns(p) {
             s.parties[p].last_seen = None;
+            s.parties[p].pool = None;
         }
     }
 
@@ -242,7 +243,7 @@ impl Model for Table {
 
     fn init_states(&self) -> Vec<State> {
         let parties = self.scenario.callers.len() + self.scenario.operators.len();
-        let parties = vec![Party { turns: 0, last_seen: None, phase: Phase::Idle }; parties];
+        let parties = vec![Party { turns: 0, last_seen: None, pool: None, phase: Phase::Idle }; parties];
         let Scenario { advances, losses, crashes, .. } = self.scenario;
         let (orphans, admitted) = (Vec::new(), Vec::new());
         vec![State { secs: 0, item: None, parties, orphans, admitted, advances, losses, crashes, fault: None }]
@@ -281,6 +282,7 @@ impl Model for Table {
                 s.crashes -= 1;
                 self.give_up(&mut s, c);
                 s.parties[c].last_seen = None;
+                s.parties[c].pool = None;
             }
             Action::Late(i) => {
                 let mut flight = (*s.orphans.remove(i)).clone();

@@ -17,6 +17,7 @@ mod faults;
 mod figures;
 mod harness;
 mod holds;
+mod leases;
 mod login;
 mod otp;
 mod pacer;

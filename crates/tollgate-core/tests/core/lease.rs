@@ -116,7 +116,7 @@ impl World {
                     self.item = write.apply(self.item.as_ref()).or(self.item.take());
                 }
             }
-            _ => pool.give_back(&charged, 0),
+            _ => drop(pool.give_back(&charged, 0, now)),
         }
     }
 
@@ -300,28 +300,50 @@ fn another_plan_or_revision_or_an_operators_hold_is_no_business_of_a_lease() {
     let item = world.item.clone().unwrap();
     let pool = world.processes[0].pool.as_mut().unwrap();
     assert!(pool.spend(&terms.clone().on_plan("pro"), 1, at(0)).is_none());
-    assert!(!pool.is_stale(Some(&item)));
+    let is_spent_after = |seen: Option<&Item>| {
+        let mut pool = pool.clone();
+        pool.see(seen);
+        pool.spend(&terms, 1, at(0)).is_some()
+    };
+    assert!(is_spent_after(Some(&item)));
     let held = Item { hold: Some(Hold { id: 1, banned_until: Some(at(SECOND)), ..Hold::default() }), ..item.clone() };
-    assert!(pool.is_stale(Some(&held)) && pool.is_stale(None));
+    assert!(!is_spent_after(Some(&held)) && !is_spent_after(None));
     let mut reset = item;
     reset.buckets.get_mut(&LimitName::new("l").unwrap()).unwrap().busy_period.id += 1;
-    assert!(pool.is_stale(Some(&reset)));
+    assert!(!is_spent_after(Some(&reset)));
+}
+
+/// Or a call that was charged before a ban would hand its slot to one that comes after it.
+#[test]
+fn a_lease_that_is_over_takes_nothing_back() {
+    let (mut world, terms) = leased(bucket(1, SECOND, 10), 5, at(0));
+    let pool = world.processes[0].pool.as_mut().unwrap();
+    let (_, charged) = pool.spend(&terms, 1, at(0)).unwrap();
+    pool.see(None);
+    pool.give_back(&charged, 0, at(0));
+    assert!(pool.spend(&terms, 1, at(0)).is_none());
 }
 
 #[test]
 fn how_much_is_leased_follows_the_rate_of_late_and_leaves_room_for_others() {
-    let extra = |calls: u64, every: u64, most, room| {
-        let (mut world, terms) = leased(bucket(1_000, SECOND, 10_000), 0, at(0));
+    let extra = |(n, burst): (u64, u64), calls: u64, every: u64, most, room| {
+        let (mut world, terms) = leased(bucket(n, SECOND, burst), calls.min(burst / 2) - 1, at(0));
         let pool = world.processes[0].pool.as_mut().unwrap();
-        for call in 1..=calls {
-            assert!(pool.spend(&terms, 1, at(call * every)).is_none(), "nothing was leased");
+        for call in 1..calls {
+            pool.spend(&terms, 1, at(call * every));
         }
         pool.extra(most, (1, 1), room, at(calls * every))
     };
-    assert_eq!(extra(1, 2 * SECOND, 1_000, 5_000), 0, "less than once a second");
-    assert_eq!(extra(1, 100 * MS, 1_000, 5_000), 9, "10 a second");
-    assert_eq!(extra(10, MS, 5_000, 5_000), 999, "1,000 a second");
-    assert_eq!(extra(10, MS, 100, 5_000), 100, "the policy's most");
-    assert_eq!(extra(10, MS, 5_000, 501), 250, "half of what is left");
-    assert_eq!(extra(10, MS, 5_000, 1), 0, "nothing is left");
+    let slow = (1, 10_000);
+    assert_eq!(extra(slow, 1, 2 * SECOND, 1_000, 5_000), 0, "less than once a second");
+    assert_eq!(extra(slow, 1, 100 * MS, 1_000, 5_000), 1, "as many as came before");
+    assert_eq!(extra(slow, 5, MS, 1_000, 5_000), 5, "so it doubles");
+    assert_eq!(extra(slow, 400, 20 * MS, 5_000, 5_000), 49, "50 a second");
+    assert_eq!(extra(slow, 4_000, MS, 5_000, 9_000), 980, "1,000 a second, for four");
+    assert_eq!(extra(slow, 4_000, MS, 100, 5_000), 100, "the policy's most");
+    assert_eq!(extra(slow, 4_000, MS, 5_000, 501), 250, "half of what is left");
+    assert_eq!(extra(slow, 4_000, MS, 5_000, 1), 0, "nothing is left");
+    let fast = (1_000, 10_000);
+    assert_eq!(extra(fast, 400, MS, 5_000, 9_000), 1_000, "what lasts for a second");
+    assert_eq!(extra(fast, 2, 100 * MS, 20, 9_000), 0, "20 of these last for 20 ms: nobody would come meanwhile");
 }

@@ -159,8 +159,12 @@ impl Drop for Others {
 impl<S: Store> Limiter<S> {
     /// Decides on one item, together with calls that are alike and under way.
     pub(super) async fn drive(&self, charges: &Charges) -> std::result::Result<Driven, Failure> {
+        if let Some(driven) = self.spend(charges) {
+            return Ok(driven);
+        }
         let (pk, patience) = (&*partition_key::of(charges.item()), self.patience());
-        if !(self.coalesces && charges.can_be_grouped()) {
+        let is_leased = charges.can_be_leased();
+        if !(is_leased || self.coalesces && charges.can_be_grouped()) {
             return Ok(self.drive_one(charges, pk, &patience).await?);
         }
         let shared = |error| Failure { error, is_shared: true };
@@ -179,7 +183,7 @@ impl<S: Store> Limiter<S> {
                 },
             };
             let others = Others { waiting: front.others().into(), sent: false };
-            let driven = match others.waiting.is_empty() {
+            let driven = match others.waiting.is_empty() && !is_leased {
                 true => self.drive_one(charges, pk, &patience).await,
                 false => Box::pin(self.drive_for(charges, pk, others, &patience)).await,
             };
@@ -191,19 +195,22 @@ impl<S: Store> Limiter<S> {
     /// Decides for a call and those in line behind it, in as few writes as there are.
     async fn drive_for(&self, charges: &Charges, pk: &str, mut others: Others, patience: &Patience) -> Result<Driven> {
         let mut own: Option<Driven> = None;
-        // At most so many, since more were found not to fit.
-        let mut most = u64::MAX;
+        // At most so many, since more were found not to fit; and whether there is room beside them.
+        let (mut most, mut has_more) = (u64::MAX, true);
         loop {
             others.leave();
+            self.spend_for(charges, &mut own, &mut others);
             let is_in = own.is_none();
             let n = others.waiting.len() as u64 + u64::from(is_in);
             if n == 0 {
                 break;
             }
-            let seen = self.memory.last(pk).map(|seen| seen.item);
-            let together = Take::room(charges, seen.as_deref(), self.store.moment()).min(most).clamp(1, n);
-            let Some(wanted) = charges.times(together) else {
-                most = 1;
+            let (seen, moment) = (self.memory.last(pk).map(|seen| seen.item), self.store.moment());
+            let room = Take::room(charges, seen.as_deref(), moment);
+            let together = room.min(most).clamp(1, n);
+            let extra = if has_more { self.leases.extra(charges, together, room, moment.now) } else { 0 };
+            let Some(wanted) = charges.times(together).and_then(|together| together.ahead(extra)) else {
+                (most, has_more) = (1, false);
                 continue;
             };
             others.sent = true;
@@ -218,33 +225,35 @@ impl<S: Store> Limiter<S> {
             };
             let left = match &driven.place {
                 Place::Table(Some(item)) if driven.decision.is_allowed() => Some(Arc::clone(item)),
-                Place::Table(_) | Place::Here => None,
+                Place::Table(_) | Place::Lease | Place::Here => None,
             };
             let Some(item) = left else {
-                match self.denial(charges, pk, &driven.decision, together) {
-                    Some(denial) => {
-                        let denied = || Driven::uncharged(denial.clone());
-                        others.answer_all(|| Ok(denied()));
-                        return Ok(own.unwrap_or_else(denied));
-                    }
-                    // Some of them fit.
-                    None => most = together.div_ceil(2).min(together - 1),
+                let is_alone = together == 1 && extra == 0;
+                let denial = is_alone.then(|| driven.decision.clone()).or_else(|| self.last_denial(charges, pk));
+                if let Some(denial) = denial {
+                    let denied = || Driven::uncharged(denial.clone());
+                    others.answer_all(|| Ok(denied()));
+                    return Ok(own.unwrap_or_else(denied));
                 }
+                // Some of them fit.
+                if std::mem::take(&mut has_more) && extra > 0 {
+                    continue;
+                }
+                most = together.div_ceil(2).min(together - 1);
                 continue;
             };
             self.store.meter().record(Event::Coalesced(together - 1));
-            for (decision, charged) in take.shares(charges, together, 0, &item) {
-                let driven = Driven { decision, charged, place: Place::Table(Some(Arc::clone(&item))) };
-                match own {
-                    None => own = Some(driven),
-                    Some(_) => {
-                        if let Some(told) = others.waiting.pop_front() {
-                            Others::answer(told, Ok(driven));
-                        }
-                    }
-                }
+            let shares = take.shares(charges, together, extra, &item);
+            if let Some((told, _)) = shares.last() {
+                self.leases.keep(charges, together, take.charged(), told, &item);
+                self.store.meter().record(Event::TakenAhead(extra));
             }
-            most = u64::MAX;
+            for (decision, charged) in shares {
+                let driven = Driven { decision, charged, place: Place::Table(Some(Arc::clone(&item))) };
+                hand_out(driven, &mut own, &mut others);
+            }
+            (most, has_more) = (u64::MAX, true);
+            self.spend_for(charges, &mut own, &mut others);
             if let Some(denial) = self.tell_denial(charges, &item) {
                 others.answer_all(|| Ok(Driven::uncharged(denial.clone())));
             }
@@ -252,11 +261,16 @@ impl<S: Store> Limiter<S> {
         own.ok_or_else(|| Error::Ambiguous("a call that went for others has no answer".to_owned()))
     }
 
-    /// What each of the calls is told of which `together` were denied; `None` if fewer would fit.
-    fn denial(&self, charges: &Charges, pk: &str, decision: &Decision, together: u64) -> Option<Decision> {
-        if together == 1 {
-            return Some(decision.clone());
+    /// Answers those whom what was taken ahead is enough for.
+    fn spend_for(&self, charges: &Charges, own: &mut Option<Driven>, others: &mut Others) {
+        while own.is_none() || !others.waiting.is_empty() {
+            let Some(driven) = self.spend(charges) else { break };
+            hand_out(driven, own, others);
         }
+    }
+
+    /// What one call is told by the item that was seen last, if that is a denial.
+    fn last_denial(&self, charges: &Charges, pk: &str) -> Option<Decision> {
         self.tell_denial(charges, &self.memory.last(pk)?.item)
     }
 
@@ -264,5 +278,14 @@ impl<S: Store> Limiter<S> {
     fn tell_denial(&self, charges: &Charges, item: &Item) -> Option<Decision> {
         let decision = Decision::new(Take::tell(charges, item, self.store.moment()));
         (!decision.is_allowed()).then_some(decision)
+    }
+}
+
+/// Gives an answer to the call itself, or else to the next that it goes for.
+fn hand_out(driven: Driven, own: &mut Option<Driven>, others: &mut Others) {
+    if own.is_none() {
+        *own = Some(driven);
+    } else if let Some(told) = others.waiting.pop_front() {
+        Others::answer(told, Ok(driven));
     }
 }

@@ -124,15 +124,26 @@ impl<S: Store> Limiter<S> {
 
     async fn settle_item(&self, charges: &Charges, wanted: Vec<(Charged, Actual)>, place: Place) -> Result<Left> {
         let now = self.store.moment().now;
+        if matches!(place, Place::Here) {
+            let (wrote, beyond) = self.locals.settle(charges, wanted, now);
+            return Ok(Left { wrote, beyond, ..Left::default() });
+        }
+        if let Some(told) = self.leases.take_back(charges, &wanted, now) {
+            return Ok(Left { wrote: told.is_some(), limits: told.into_iter().collect(), ..Left::default() });
+        }
         let left = match place {
             // Not what memory has of the item: that may be older than the charge, if replies have overtaken each other.
-            Place::Table(Some(left)) => left,
-            Place::Table(None) => return Ok(Left::default()),
-            Place::Here => {
-                let (wrote, beyond) = self.locals.settle(charges, wanted, now);
-                return Ok(Left { wrote, beyond, ..Left::default() });
+            Place::Table(left) => left,
+            // That was charged by an earlier call.
+            Place::Lease | Place::Here => {
+                let pk = partition_key::of(charges.item());
+                match self.memory.last(&pk) {
+                    Some(seen) => Some(seen.item),
+                    None => self.read(charges, &pk, &self.patience()).await?,
+                }
             }
         };
+        let Some(left) = left else { return Ok(Left::default()) };
         if self.breaker() != BreakerState::Closed {
             return Err(Error::Suspended);
         }

@@ -8,6 +8,7 @@ use crate::report::{Report, Span};
 use crate::route::{Exemption, Route};
 use crate::suggest;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 /// Writes a second that one DynamoDB item takes (1,000 write units a second for each partition).
 const ITEM_WRITES_PER_SECOND: u64 = 1000;
@@ -56,7 +57,9 @@ pub(super) fn advise(report: &mut Report<'_>, limits: &[LimitEntry], routes: &[M
 }
 
 fn warn_if_hot(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
-    let hot = limit.all_figures().find(|(_, figures)| figures.exceeds(ITEM_WRITES_PER_SECOND, cost));
+    // A process that takes tokens ahead asks for its next calls with the same write.
+    let ahead = limit.lease.map_or(0, NonZeroU64::get);
+    let hot = limit.all_figures().find(|(_, figures)| figures.exceeds(ITEM_WRITES_PER_SECOND, cost + ahead));
     if let Some((_, figures)) = hot {
         let who = if limit.key.iter().all(|part| part.has("everyone")) { "all callers together" } else { "one key" };
         let message = format!(
@@ -65,7 +68,11 @@ fn warn_if_hot(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
             limit.name,
             figures.rate()
         );
-        report.warning(at, message, "lower the rate, or count by a dimension with more values");
+        report.warning(
+            at,
+            message,
+            "lower the rate, count by a dimension with more values, or let processes take tokens ahead (`lease`)",
+        );
     }
 }
 

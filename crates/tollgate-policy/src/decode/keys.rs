@@ -54,6 +54,7 @@ pub(super) const LIMIT: KeyList = KeyList {
         "upgrade_url",
         "on_change",
         "own_item",
+        "lease",
         "mode",
         "atomic",
         "first",

@@ -2,6 +2,7 @@
 
 use super::fields::{self, Fields, Node};
 use super::keys;
+use super::lease;
 use super::lock::{Escalation, RangedDuration};
 use super::settling;
 use crate::algorithm::Algorithm;
@@ -94,6 +95,7 @@ fn limit(
     }
     let counting = algorithm.map(|algorithm| settling::counting(report, &fields, algorithm));
     let own_item = fields.get("own_item").map(|node| fields::boolean(report, node, "own_item", "false"));
+    let lease = lease::lease(report, &fields, algorithm);
     let atomic = fields.get("atomic").map(|node| fields::boolean(report, node, "atomic", "false"));
     let first = fields.get("first").map(|node| fields::boolean(report, node, "first", "true"));
     let mode = match fields.get("mode") {
@@ -134,6 +136,7 @@ fn limit(
         hidden: hidden?,
         mode: mode?,
         own_item: transpose(own_item)?.unwrap_or(false),
+        lease: lease?,
         atomic: transpose(atomic)?.unwrap_or(false),
         first: transpose(first)?.unwrap_or(false),
         penalty: transpose(penalty)?,

@@ -8,6 +8,7 @@ mod fields;
 mod http;
 mod identity;
 mod keys;
+mod lease;
 mod limits;
 mod lock;
 mod otp;

@@ -85,6 +85,11 @@ pub(super) fn settle_within(report: &mut Report<'_>, node: Node<'_>, limit: Opti
         report.error(&node.span(), "what a call of a pacer costs is settled when it is told to go", help);
         return None;
     }
+    if limit.is_some_and(|limit| limit.lease.is_some()) {
+        let message = "a leased limit is charged what a call costs from the start: what is taken ahead is no estimate";
+        report.error(&node.span(), message, "remove `settle_within`, or `lease` of the limit");
+        return None;
+    }
     Some(within)
 }
 

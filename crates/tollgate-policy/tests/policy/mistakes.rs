@@ -273,6 +273,22 @@ fn one_time_codes() {
 }
 
 #[test]
+fn what_a_leased_limit_cannot_have() {
+    one(&extra("lease = 0"), "5:9", "lease must be a whole number from 1 to");
+    one(&extra("lease = 5\npenalty = { first = \"1min\" }"), "6:11", "a leased limit cannot lock");
+    one(&extra("lease = 5\ndebt = 5"), "6:8", "a leased limit has no debt");
+    one(&extra("lease = 5\nrefund_on = \"5xx\""), "6:13", "a leased limit gives nothing back by an answer");
+    one(&extra("lease = 5\ncount = \"failures\""), "6:9", "a leased limit counts all calls");
+    one(&extra("lease = 5\natomic = true"), "6:10", "a leased limit is in no transaction");
+    one(&extra("lease = 5\nown_item = false"), "6:12", "a leased limit has an item of its own");
+    one(&extra("lease = 5\nmode = \"shadow\""), "6:8", "a limit in shadow mode is not leased");
+    one(&extra("lease = 5\nalgorithm = \"pacer\""), "5:9", "a pacer is not leased");
+    one(&key_rate("\"5/h\"\nlease = 5\nalgorithm = \"sliding-log\""), "5:9", "a log is not leased");
+    let charge = "[[routes]]\nmatch = \"*\"\ncharge = [{ limit = \"a\", settle_within = \"1min\" }]";
+    one(&extra(&format!("lease = 5\n{charge}")), "8:42", "a leased limit is charged what a call costs from the start");
+}
+
+#[test]
 fn the_figures_of_windows() {
     for algorithm in ["fixed-window", "sliding-window", "quota"] {
         let with_burst = format!("algorithm = \"{algorithm}\"\nburst = 5");

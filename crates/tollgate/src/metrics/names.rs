@@ -52,6 +52,8 @@ pub(super) const COUNTS: &[Named] = &[
     (REVISION_CONFLICT, |c| c.revision_conflicts),
     (PULLED_BACK, |c| c.pulled_back),
     ("Coalesced", |c| c.coalesced),
+    ("Leased", |c| c.leased),
+    ("TokensAhead", |c| c.tokens_ahead),
     ("Throttled", |c| c.throttled),
     ("Contended", |c| c.contended),
     ("ClockSkew", |c| c.clock_skews),

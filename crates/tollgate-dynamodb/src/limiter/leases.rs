@@ -1,0 +1,109 @@
+//! What this process has taken ahead of the calls that it expects: spent without asking anybody, by [`Pool`]'s rules.
+//!
+//! Invariants: a call is admitted by what was charged for nobody else; a pool goes as soon as its item is seen to be another's;
+//! nothing runs in the background, and what is not spent comes back as the bucket refills.
+
+use super::{Driven, Limiter, Place, Taken};
+use crate::meter::Event;
+use crate::store::Store;
+use quick_cache::sync::Cache;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tollgate_core::lease::Pool;
+use tollgate_core::{Actual, Charge, Charged, Charges, Decision, Item, ItemKey, LimitDecision, Timestamp};
+
+/// The pools of the items that were charged most lately.
+#[derive(Debug)]
+pub(super) struct Leases(Cache<ItemKey, Arc<Mutex<Pool>>>);
+
+fn lock(pool: &Mutex<Pool>) -> MutexGuard<'_, Pool> {
+    // Whatever is taken out of a pool is so in one step, before or after a panic elsewhere.
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Leases {
+    pub(super) fn new(keys: usize) -> Self {
+        Self(Cache::new(keys))
+    }
+
+    /// Admits a call by what was taken ahead.
+    fn spend(&self, charges: &Charges, now: Timestamp) -> Option<(LimitDecision, Charged)> {
+        let (charge, pool) = self.of(charges)?;
+        lock(&pool).spend(&charge.terms, charge.cost, now)
+    }
+
+    /// Whether a call would be admitted.
+    pub(super) fn has(&self, charges: &Charges, now: Timestamp) -> bool {
+        let Some((charge, pool)) = self.of(charges) else { return false };
+        let mut pool = lock(&pool).clone();
+        pool.spend(&charge.terms, charge.cost, now).is_some()
+    }
+
+    fn of<'c>(&self, charges: &'c Charges) -> Option<(&'c Charge, Arc<Mutex<Pool>>)> {
+        let charge = charges.charges().first().filter(|_| charges.can_be_leased())?;
+        Some((charge, self.0.get(charges.item())?))
+    }
+
+    /// How many tokens `calls` calls that are to be charged should take ahead, of a `room` of so many calls.
+    pub(super) fn extra(&self, charges: &Charges, calls: u64, room: u64, now: Timestamp) -> u64 {
+        let Some((charge, pool)) = self.of(charges) else { return 0 };
+        let tokens = |calls: u64| charge.cost.saturating_mul(calls);
+        lock(&pool).extra(charge.lease, (tokens(calls), charge.cost), tokens(room), now)
+    }
+
+    /// Keeps what a charge has taken ahead of `calls` calls. `told` is the last one's decision, and `item` what the charge left.
+    pub(super) fn keep(&self, charges: &Charges, calls: u64, charged: &[Charged], told: &Decision, item: &Item) {
+        let ([charge], [charged], true) = (charges.charges(), charged, charges.can_be_leased()) else { return };
+        let Some(pool) = Pool::of(charges, charged, charge.cost.saturating_mul(calls), told, item) else { return };
+        match self.0.get(charges.item()) {
+            Some(known) => {
+                let mut known = lock(&known);
+                *known = pool.after(known.clone());
+            }
+            None => self.0.insert(charges.item().clone(), Arc::new(Mutex::new(pool))),
+        }
+    }
+
+    /// Drops what was taken ahead of an item that was found to be another.
+    pub(super) fn seen(&self, charges: &Charges, item: Option<&Item>) {
+        if let Some((_, pool)) = self.of(charges) {
+            lock(&pool).see(item);
+        }
+    }
+
+    /// Takes back what a call has cost less; `None` if it has not.
+    pub(super) fn take_back(
+        &self,
+        charges: &Charges,
+        wanted: &[(Charged, Actual)],
+        now: Timestamp,
+    ) -> Option<Option<LimitDecision>> {
+        let [(charged, actual)] = wanted else { return None };
+        let kept = match actual {
+            Actual::Cost(cost) => *cost,
+            Actual::Clear => 0,
+        };
+        let is_less = charges.can_be_leased() && kept < charged.cost();
+        is_less.then(|| Some(lock(&self.of(charges)?.1).give_back(charged, kept, now)))
+    }
+}
+
+impl<S: Store> Limiter<S> {
+    /// Decides a call by what was taken ahead, if that has it.
+    pub(super) fn spend(&self, charges: &Charges) -> Option<Driven> {
+        let (limit, charged) =
+            charges.can_be_leased().then(|| self.leases.spend(charges, self.store.moment().now))??;
+        Some(Driven { decision: Decision::new(vec![limit]), charged: vec![charged], place: Place::Lease })
+    }
+
+    /// A whole decision by what was taken ahead: nobody is asked, and nothing is waited for.
+    pub(super) fn take_leased(&self, charges: &[Charges]) -> Option<(Decision, Taken)> {
+        let [charges] = charges else { return None };
+        let mut part = self.spend(charges)?;
+        let decision = std::mem::take(&mut part.decision);
+        // That took less than it would to measure it.
+        self.store.meter().record(Event::Took(Duration::ZERO));
+        self.store.meter().record(Event::Decision(&decision));
+        Some((decision, Taken(vec![Some(part)])))
+    }
+}
