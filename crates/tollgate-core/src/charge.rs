@@ -336,11 +336,11 @@ impl Charges {
         Shard::new(self.item.shard()?, self.shards?)
     }
 
-    /// Whether a transaction takes the item in. One that cannot refuse the call has no part in it, and a shard is another one with every
-    /// call.
+    /// Whether a transaction takes the item in. One that cannot refuse the call has no part in it, a shard is another one with every
+    /// call, and of a leased one there may be no need to ask.
     #[must_use]
     pub fn can_be_transacted(&self) -> bool {
-        !self.only_report() && self.shards.is_none()
+        !self.only_report() && self.shards.is_none() && !self.can_be_leased()
     }
 
     /// Whether the whole decision is wanted in one transaction.

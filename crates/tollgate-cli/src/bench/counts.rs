@@ -1,6 +1,6 @@
 //! Round trips and write units a decision, by situation.
 
-use super::{charges, charging, each, leased};
+use super::{charges, charging, leased};
 use crate::args::Target;
 use crate::error::{CliError, Result};
 use crate::open;
@@ -136,6 +136,15 @@ fn divided(tokens: u64) -> Result<Vec<Charges>> {
 /// The same charges on limits that lock.
 fn locking(all: Vec<Charges>, rule: PenaltyRule) -> Result<Vec<Charges>> {
     each(all, |charge| Charge { penalty: Some(rule), ..charge.clone() })
+}
+
+/// The same decision, each charge with changes.
+fn each(all: Vec<Charges>, change: impl Fn(&Charge) -> Charge) -> Result<Vec<Charges>> {
+    let changed = |charges: Charges| {
+        let list = charges.charges().iter().map(&change).collect();
+        Charges::new(charges.item().clone(), list).map_err(|error| CliError::Input(error.to_string()))
+    };
+    all.into_iter().map(changed).collect()
 }
 
 /// Decides one after the other in one process.

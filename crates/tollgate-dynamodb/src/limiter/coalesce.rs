@@ -212,7 +212,8 @@ impl<S: Store> Limiter<S> {
             let (seen, moment) = (self.memory.last(pk).map(|seen| seen.item), self.store.moment());
             let room = Take::room(charges, seen.as_deref(), moment);
             let together = room.min(most).clamp(1, n);
-            let extra = if has_more { self.leases.extra(charges, together, room, moment.now) } else { 0 };
+            let extra =
+                if has_more { self.leases.extra(charges, together, (room, seen.as_deref()), moment.now) } else { 0 };
             let Some(wanted) = charges.times(together).and_then(|together| together.ahead(extra)) else {
                 (most, has_more) = (1, false);
                 continue;

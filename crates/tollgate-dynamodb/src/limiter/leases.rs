@@ -44,9 +44,22 @@ impl Leases {
         Some((charge, self.0.get(charges.item())?))
     }
 
-    /// How many tokens `calls` calls that are to be charged should take ahead, of a `room` of so many calls.
-    pub(super) fn extra(&self, charges: &Charges, calls: u64, room: u64, now: Timestamp) -> u64 {
+    /// How many tokens `calls` calls that are to be charged should take ahead, of a `room` of so many calls that the item has which was
+    /// `seen` last.
+    pub(super) fn extra(
+        &self,
+        charges: &Charges,
+        calls: u64,
+        (room, seen): (u64, Option<&Item>),
+        now: Timestamp,
+    ) -> u64 {
         let Some((charge, pool)) = self.of(charges) else { return 0 };
+        let bucket = seen.and_then(|item| item.buckets.get(&charge.limit));
+        let hold = seen.and_then(|item| item.hold.as_ref());
+        let is_overridden = hold.is_some_and(|hold| hold.overrides.contains_key(&charge.limit));
+        if is_overridden || bucket.is_some_and(|bucket| !bucket.terms.leased) {
+            return 0;
+        }
         let tokens = |calls: u64| charge.cost.saturating_mul(calls);
         lock(&pool).extra(charge.lease, (tokens(calls), charge.cost), tokens(room), now)
     }

@@ -70,7 +70,8 @@ impl<S: Store> Limiter<S> {
             let part = part?;
             let charges = part.asked(charges);
             let told = |charged: Charged| actual(charged.limit()).map(|actual| (charged, actual));
-            let wanted: Vec<_> = part.charged.into_iter().filter_map(told).collect();
+            let settles = |(charged, actual): &(Charged, Actual)| !charged.is_settled_by(*actual);
+            let wanted: Vec<_> = part.charged.into_iter().filter_map(told).filter(settles).collect();
             (!wanted.is_empty()).then_some(())?;
             Some(self.settle_item(&charges, wanted, part.place).await)
         };

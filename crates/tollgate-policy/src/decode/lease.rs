@@ -3,7 +3,9 @@
 //! Invariant: a limit that is leased has an item of its own, denies, and is charged what a call costs from the start.
 
 use super::fields::{self, Fields, Node};
+use super::limits::LimitEntry;
 use crate::algorithm::Algorithm;
+use crate::limit::Figures;
 use crate::report::{Report, Span};
 use std::num::NonZeroU64;
 use tollgate_core::TokenBucket;
@@ -61,4 +63,45 @@ fn can_be_leased(report: &mut Report<'_>, at: &Span, algorithm: Algorithm) -> bo
     };
     report.error(at, why, "remove `lease`, or write another `algorithm`");
     false
+}
+
+/// Longest that a leased bucket may take to refill where plans have figures of their own, seconds.
+const REFILLS_IN: u64 = 10;
+/// What is lost for longer with a process that ends is worth a word, seconds.
+const LOST_FOR: u64 = 3600;
+
+/// Reports leased limits under which a key would be locked, and those of which a process that ends takes much with it.
+pub(super) fn check(report: &mut Report<'_>, limits: &[LimitEntry]) {
+    for entry in limits {
+        let Some(limit) = entry.limit.as_ref().filter(|limit| limit.lease.is_some()) else { continue };
+        let slowest = limit.all_figures().max_by_key(|(_, figures)| remembers_secs(figures));
+        let Some((plan, figures)) = slowest else { continue };
+        let (secs, name) = (remembers_secs(figures), &limit.name);
+        let has_plans = limit.plans().next().is_some();
+        if secs > REFILLS_IN && has_plans && figures.core.token_bucket().is_some() {
+            let plan = plan.map_or_else(|| "without a plan of its own".to_owned(), |plan| format!("on plan `{plan}`"));
+            let message = format!(
+                "limit `{name}` is leased, and refills in {secs} s {plan}: what a key owes moves between leased plans as an instant, so \
+                 one that leaves it would have to wait for as long"
+            );
+            report.error(&entry.at, message, format!("have every plan refill in {REFILLS_IN} s, or remove `lease`"));
+        } else if secs > LOST_FOR {
+            let message = format!(
+                "limit `{name}` is leased, and remembers for {secs} s: what a process has taken ahead when it ends is lost for as long"
+            );
+            report.warning(
+                &entry.at,
+                message,
+                "remove `lease`, unless processes live long and `lease` is small beside the limit",
+            );
+        }
+    }
+}
+
+/// How long a bucket takes to refill, or a window lasts.
+fn remembers_secs(figures: &Figures) -> u64 {
+    let (n, period) = figures.core.rate();
+    let tokens = figures.core.token_bucket().map_or(n, |bucket| bucket.burst());
+    let ns = u128::from(tokens) * u128::from(period) / u128::from(n.max(1));
+    u64::try_from(ns.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
 }

@@ -286,6 +286,10 @@ fn what_a_leased_limit_cannot_have() {
     one(&key_rate("\"5/h\"\nlease = 5\nalgorithm = \"sliding-log\""), "5:9", "a log is not leased");
     let charge = "[[routes]]\nmatch = \"*\"\ncharge = [{ limit = \"a\", settle_within = \"1min\" }]";
     one(&extra(&format!("lease = 5\n{charge}")), "8:42", "a leased limit is charged what a call costs from the start");
+    let plans = |rate| format!("plans.a = {{ rate = \"{rate}\", burst = 100 }}\nlease = 5\n[plans]\nnames = [\"a\"]");
+    let text = format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"1000/s\"\n{}", plans("9/s"));
+    one(&text, "2:9", "limit `a` is leased, and refills in 12 s on plan `a`");
+    assert!(tollgate_policy::Policy::parse(&text.replace("9/s", "10/s")).is_ok());
     let together = "lease = 5\n[[routes]]\nmatch = \"*\"\natomic = true\ncharge = [\"a\"]";
     one(&extra(together), "9:10", "limit `a` is leased, and is in no transaction with the others of this route");
 }
