@@ -163,6 +163,7 @@ mod mutant;
 mod mutants;
 mod operators;
 mod otp;
+mod page;
 mod penalties;
 mod properties;
 mod refunds;
