@@ -57,6 +57,8 @@ pub(super) const LIMIT: KeyList = KeyList {
         "mode",
         "atomic",
         "first",
+        "coalesce",
+        "deny_cache",
         "on_store_failure",
         "headers",
         "penalty",
