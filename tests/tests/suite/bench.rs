@@ -34,6 +34,7 @@ fn every_situation_takes_the_round_trips_and_write_units_that_it_has_to() {
         ("sliding log, written anew", 1.0, 1.0),
         ("sliding log, success taken out", 2.0, 2.0),
         ("charge and settlement", 2.0, 2.0),
+        ("leased", 0.02, 0.02),
         ("3 limits on one key", 1.0, 1.0),
         ("3 keys", 3.0, 3.0),
         ("3 keys, known denial", 0.0, 0.0),
@@ -44,9 +45,11 @@ fn every_situation_takes_the_round_trips_and_write_units_that_it_has_to() {
         ("8 shards, known denial", 0.0, 0.0),
         ("8 shards, unknown denial", 2.0, 2.0),
         ("40 concurrent on a new key", 1.0, 1.0),
-        ("40 concurrent in one process", 0.05, 0.05),
     ];
-    assert_eq!(told, expected);
+    let (together, apart) = told.split_last().unwrap();
+    assert_eq!(apart, expected);
+    // Two, and one for each group of those who come while another is under way.
+    assert!(together.0 == "40 concurrent in one process" && (0.05..=0.5).contains(&together.1), "{together:?}");
     for line in lines {
         let allowed = match line["name"].as_str().unwrap() {
             denial if denial.contains("denial") => 0,
@@ -56,6 +59,6 @@ fn every_situation_takes_the_round_trips_and_write_units_that_it_has_to() {
         assert_eq!(line["allowed"], allowed, "{line}");
     }
     assert!(report["throughput"].as_array().unwrap().iter().all(|l| l["per_second"].as_u64().unwrap() > 0), "{report}");
-    assert_eq!(report["arithmetic"].as_array().unwrap().len(), 3);
+    assert_eq!(report["arithmetic"].as_array().unwrap().len(), 5);
     assert!(report["lambda"].as_str().unwrap().contains("cargo build --release -p limiter"), "{report}");
 }
