@@ -114,6 +114,11 @@ pub struct Charge {
     pub penalty: Option<PenaltyRule>,
     /// Most tokens that a process takes ahead of the calls that it expects ([`lease`](crate::lease)); 0: none.
     pub lease: u64,
+    /// Whether calls of one process that are alike and come at once may take one write together ([`Charges::can_be_grouped`]). Of a
+    /// leased limit they must: without it none is taken ahead.
+    pub coalesce: bool,
+    /// Whether a process may deny by what it saw of the limit a moment ago ([`Take::recall`](crate::Take::recall)).
+    pub deny_cache: bool,
 }
 
 impl Charge {
@@ -121,7 +126,8 @@ impl Charge {
     #[must_use]
     pub fn new(limit: LimitName, terms: Terms, cost: u64) -> Self {
         let (on_change, max_wait, mode) = (OnChange::default(), None, Mode::default());
-        Self { limit, terms, on_change, cost, max_wait, mode, settled_within: None, penalty: None, lease: 0 }
+        let (settled_within, penalty, lease, coalesce, deny_cache) = (None, None, 0, true, true);
+        Self { limit, terms, on_change, cost, max_wait, mode, settled_within, penalty, lease, coalesce, deny_cache }
     }
 
     /// The same, of a limit that processes lease, `most` tokens at once.

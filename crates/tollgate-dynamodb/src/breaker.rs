@@ -136,6 +136,11 @@ impl Breaker {
         self.rule().state()
     }
 
+    /// What became of a request that went for several decisions, each of which was admitted by itself.
+    pub(crate) fn hear(&self, health: Health, meter: &dyn Meter) {
+        Leave { breaker: self, way: Some(Way::Plain) }.report(health, meter);
+    }
+
     fn rule(&self) -> MutexGuard<'_, Rule> {
         // Nothing that holds it can panic half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

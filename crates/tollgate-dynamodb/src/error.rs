@@ -172,6 +172,11 @@ impl Error {
         }
     }
 
+    /// Whether the store failed, of the table or of one key: a limit's policy for that case applies.
+    pub(crate) fn is_store_failure(&self) -> bool {
+        self.is_outage() || matches!(self, Self::HotKey(_))
+    }
+
     /// Whether the same write may be sent again: only where the answer says that it was not applied and that waiting
     /// helps.
     #[must_use]

@@ -7,6 +7,7 @@ use crate::partition_key;
 use crate::since::Since;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::{Charges, Item, Shard};
 
@@ -32,16 +33,19 @@ impl Seen {
 #[derive(Debug)]
 pub(crate) struct Memory {
     seen: Cache<String, Seen>,
-    denies_for: Duration,
+    /// In nanoseconds.
+    denies_for: AtomicU64,
 }
 
 impl Memory {
     pub(crate) fn new(keys: usize, denies_for: Duration) -> Self {
-        Self { seen: Cache::new(keys), denies_for }
+        let memory = Self { seen: Cache::new(keys), denies_for: AtomicU64::default() };
+        memory.deny_for(denies_for);
+        memory
     }
 
-    pub(crate) fn deny_for(&mut self, age: Duration) {
-        self.denies_for = age;
+    pub(crate) fn deny_for(&self, age: Duration) {
+        self.denies_for.store(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// What was last seen, however long ago.
@@ -63,7 +67,8 @@ impl Memory {
 
     /// What was seen so lately that it may deny.
     pub(crate) fn fresh(&self, pk: &str) -> Option<Arc<Item>> {
-        self.last(pk).filter(|seen| seen.since.is_within(self.denies_for)).map(|seen| seen.item)
+        let denies_for = Duration::from_nanos(self.denies_for.load(Ordering::Relaxed));
+        self.last(pk).filter(|seen| seen.since.is_within(denies_for)).map(|seen| seen.item)
     }
 
     pub(crate) fn remember(&self, pk: &str, item: Option<Seen>) {

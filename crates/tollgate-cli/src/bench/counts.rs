@@ -195,7 +195,7 @@ async fn concurrent(target: &Target, name: &'static str) -> Result<Line> {
 /// Forty calls of one process for ten tokens of a new key.
 async fn together(connected: &Connected, table: &str, name: &'static str) -> Result<Line> {
     let (store, counters) = open::store(connected, table).await?;
-    let limiter = Limiter::new(store).with_deadline(DEADLINE).coalescing(true);
+    let limiter = Limiter::new(store).with_deadline(DEADLINE);
     let ten = charges(&[("orders", 10, 86_400)])?;
     let start = counters.counts();
     let decisions = join_all((0..40).map(|_| limiter.take(&ten))).await;

@@ -114,6 +114,12 @@ struct Charge {
     shards: Option<NonZeroU16>,
     /// Whether it is charged in one transaction with others of the decision.
     atomic: bool,
+    /// `false` where calls of one process at once take a write each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coalesce: Option<bool>,
+    /// `false` where no process denies from memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deny_cache: Option<bool>,
     /// The items that are written: one, and one more for each secret that is being retired; of a limit with shards all that can be.
     partition_keys: Vec<String>,
     /// The first of them, if the key has all its values.
@@ -253,6 +259,8 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             lease: limit.lease(),
             shards: limit.shards(),
             atomic: items.iter().any(|c| together.contains(c)),
+            coalesce: Some(limit.coalesces()).filter(|is_on| !is_on),
+            deny_cache: Some(limit.denies_from_memory()).filter(|is_on| !is_on),
             partition_keys,
         })
     };
@@ -363,9 +371,11 @@ fn text(explanation: &Explanation) -> String {
             (None, None) => says(charge.own_item, ", an item of its own").to_owned(),
         };
         let atomic = says(charge.atomic, ", atomic");
+        let coalesce = says(charge.coalesce.is_some(), ", not coalesced");
+        let deny_cache = says(charge.deny_cache.is_some(), ", never denied from memory");
         let _ = write!(
             out,
-            "  {limit}: cost {cost} of {rate}, {counted}{failures}{refunds}{estimate}{debt}{paced}{longest}{locks}{jitter}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
+            "  {limit}: cost {cost} of {rate}, {counted}{failures}{refunds}{estimate}{debt}{paced}{longest}{locks}{jitter}{mode}{own_item}{atomic}{coalesce}{deny_cache}, {on_store_failure} without the table, "
         );
         let _ = match (&charge.key, &charge.missing) {
             (Some(key), _) => writeln!(out, "on key {key}"),

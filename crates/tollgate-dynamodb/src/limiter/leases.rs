@@ -109,7 +109,7 @@ impl<S: Store> Limiter<S> {
     }
 
     fn spend_one(&self, charges: &Charges) -> Option<(LimitDecision, Charged)> {
-        charges.can_be_leased().then(|| self.leases.spend(charges, self.store.moment().now))?
+        charges.can_be_leased().then(|| self.parts.leases.spend(charges, self.parts.store.moment().now))?
     }
 
     /// A whole decision by what was taken ahead: nobody is asked, and nothing is waited for.
@@ -118,8 +118,8 @@ impl<S: Store> Limiter<S> {
         let (limit, charged) = self.spend_one(charges)?;
         let decision = Decision::new(vec![limit]);
         // It took less than it would to measure it.
-        self.store.meter().record(Event::Took(Duration::ZERO));
-        self.store.meter().record(Event::Decision(&decision));
+        self.parts.store.meter().record(Event::Took(Duration::ZERO));
+        self.parts.store.meter().record(Event::Decision(&decision));
         Some((decision, charged))
     }
 }

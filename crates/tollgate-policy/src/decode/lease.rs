@@ -47,6 +47,10 @@ fn wrong<'f>(limit: &'f Fields<'_>) -> Vec<(Option<Node<'f>>, &'static str)> {
         ),
         (says("own_item", false), "a leased limit has an item of its own"),
         (
+            says("coalesce", false),
+            "the calls of a leased limit line up: what one of them takes ahead is for those who come meanwhile",
+        ),
+        (
             word("mode", "shadow"),
             "a limit in shadow mode is not leased: it may have no room, and is charged where it has",
         ),

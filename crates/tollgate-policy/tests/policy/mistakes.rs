@@ -281,6 +281,7 @@ fn what_a_leased_limit_cannot_have() {
     one(&extra("lease = 5\ncount = \"failures\""), "6:9", "a leased limit counts all calls");
     one(&extra("lease = 5\natomic = true"), "6:10", "a leased limit is in no transaction");
     one(&extra("lease = 5\nown_item = false"), "6:12", "a leased limit has an item of its own");
+    one(&extra("lease = 5\ncoalesce = false"), "6:12", "the calls of a leased limit line up");
     one(&extra("lease = 5\nmode = \"shadow\""), "6:8", "a limit in shadow mode is not leased");
     one(&extra("lease = 5\nalgorithm = \"pacer\""), "5:9", "a pacer is not leased");
     one(&key_rate("\"5/h\"\nlease = 5\nalgorithm = \"sliding-log\""), "5:9", "a log is not leased");
@@ -338,6 +339,8 @@ fn the_other_keys_of_a_limit() {
     one(&extra("mode = \"enforced\""), "5:8", "mode cannot be");
     one(&extra("own_item = \"no\""), "5:12", "own_item must be true or false");
     one(&extra("atomic = 1"), "5:10", "atomic must be true or false");
+    one(&extra("coalesce = \"off\""), "5:12", "coalesce must be true or false");
+    one(&extra("deny_cache = 0"), "5:14", "deny_cache must be true or false");
     one(
         &routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\natomic = \"yes\""),
         "16:10",
