@@ -45,7 +45,6 @@ fn every_situation_takes_the_round_trips_and_write_units_that_it_has_to() {
         ("sliding log, written anew", 1.0, 1.0),
         ("sliding log, success taken out", 2.0, 2.0),
         ("charge and settlement", 2.0, 2.0),
-        ("leased", 0.02, 0.02),
         ("3 limits on one key", 1.0, 1.0),
         ("3 keys", 3.0, 3.0),
         ("3 keys, known denial", 0.0, 0.0),

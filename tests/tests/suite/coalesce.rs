@@ -268,7 +268,8 @@ async fn who_lines_up_while_the_last_tokens_are_taken_is_denied_without_a_reques
 async fn of_a_leased_limit_nothing_is_lost_by_those_who_hang_up_in_line() {
     let (limiter, store) = at_gate();
     let terms = Terms::new(1, bucket(1, DAY, 6));
-    let charges = Charges::new(key(), vec![charge("limit", terms, 1).leased(1)]).unwrap();
+    let item = ItemKey::own(key().key, LimitName::new("limit").unwrap());
+    let charges = Charges::new(item, vec![charge("limit", terms, 1).leased(1)]).unwrap();
     let mut calls = Vec::new();
     for _ in 0..5 {
         calls.push(made(&limiter, &charges).await);
