@@ -1,16 +1,16 @@
 //! Calls of one process that come at once take one write together: how many writes, who is admitted, what if one goes away.
 
-use crate::harness::{Client, SECOND, bucket, charge, costing, key, one};
+use crate::harness::{Client, SECOND, bucket, charge, costing, key, one, remaining};
+use crate::through::through;
 use futures_util::future::join_all;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate::{Decision, Limiter, Meter, Outcome, Source, Store, Timestamp};
-use tollgate_core::take::Moment;
-use tollgate_core::{Charge, Charges, Item, ItemKey, LimitName, StoreFailure, Terms, Write};
-use tollgate_dynamodb::{BreakerState, Error, Fate, Result, Transacted, Written};
+use tollgate::{Decision, Limiter, Outcome, Source, Store, Timestamp};
+use tollgate_core::{Charge, Charges, ItemKey, LimitName, StoreFailure, Terms, Write};
+use tollgate_dynamodb::{BreakerState, Error, Fate, Result, Written};
 
 const DAY: u64 = 86_400 * SECOND;
 
@@ -103,24 +103,12 @@ impl Gated {
     }
 
     fn left(&self, charges: &Charges) -> u64 {
-        let item = self.memory.item(charges.item()).unwrap_or_default();
-        let bucket = charges.charges()[0].terms.figures.token_bucket().unwrap();
-        bucket.remaining(item.buckets.values().next().map(|b| b.tat), self.moment().now)
+        remaining(&self.memory, charges)
     }
 }
 
 impl Store for Gated {
-    fn moment(&self) -> Moment {
-        self.memory.moment()
-    }
-
-    fn meter(&self) -> &dyn Meter {
-        self.memory.meter()
-    }
-
-    async fn read(&self, key: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
-        self.memory.read(key, limits).await
-    }
+    through!(memory: moment, meter, read, transact);
 
     async fn write(&self, key: &ItemKey, write: &Write) -> Result<Written> {
         self.writes.fetch_add(1, Ordering::SeqCst);
@@ -132,10 +120,6 @@ impl Store for Gated {
             Some(error) => Err(error),
             None => written,
         }
-    }
-
-    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        self.memory.transact(writes).await
     }
 }
 

@@ -1,16 +1,17 @@
 //! A leased limit: how often the table is asked, what all processes admit together, and what becomes of what is not spent.
 
 use crate::harness::{self, Client, SECOND, bucket, charge, costing};
+use crate::through::through;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate::{Decision, Limiter, Meter, Outcome, Source, Store, Timestamp};
+use tollgate::{Decision, Limiter, Outcome, Source, Store, Timestamp};
 use tollgate_core::take::Moment;
-use tollgate_core::{Actual, Charges, Figures, Item, ItemKey, LimitName, Override, Span, Terms, Window, Write};
-use tollgate_dynamodb::admin::{self, Order, order};
-use tollgate_dynamodb::{Result, Transacted, Written};
+use tollgate_core::{Actual, Charges, Figures, ItemKey, LimitName, Override, Span, Terms, Window, Write};
+use tollgate_dynamodb::admin::{self, Order};
+use tollgate_dynamodb::{Result, Written};
 
 const HOUR: u64 = 3_600 * SECOND;
 const DAY: u64 = 24 * HOUR;
@@ -139,7 +140,7 @@ async fn a_ban_is_seen_when_the_lease_is_used_up_or_ten_seconds_old() {
         let charges = leased(&key(), (1, 60 * SECOND, 100), 20);
         assert_eq!(call(&client, &charges, 5, 0).await, 5);
         let ban = Order::Ban(client.advance_ms(0) + Duration::from_secs(3_600));
-        order(client.limiter.store(), &[charges.item().clone()], &ban).await.unwrap();
+        admin::order(client.limiter.store(), &[charges.item().clone()], &ban).await.unwrap();
         client.advance_ms(waits);
         let passed = call(&client, &charges, 20, 0).await;
         if waits > 0 {
@@ -332,23 +333,13 @@ impl Odd {
 }
 
 impl Store for Odd {
-    fn moment(&self) -> Moment {
-        self.memory.moment()
-    }
-    fn meter(&self) -> &dyn Meter {
-        self.memory.meter()
-    }
-    async fn read(&self, key: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
-        self.memory.read(key, limits).await
-    }
+    through!(memory: moment, meter, read, transact);
+
     async fn write(&self, key: &ItemKey, write: &Write) -> Result<Written> {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
         self.memory.write(key, write).await
-    }
-    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        self.memory.transact(writes).await
     }
 }
 
@@ -393,16 +384,13 @@ async fn nothing_is_lost_under_steady_load() {
 /// The same table by a clock that is so many nanoseconds ahead.
 #[derive(Debug, Clone)]
 struct Skewed(MemoryStore, i64);
+
 impl Store for Skewed {
+    through!(0: meter, read, transact);
+
     fn moment(&self) -> Moment {
         let m = self.0.moment();
         Moment { now: m.now.offset_by(self.1), ..m }
-    }
-    fn meter(&self) -> &dyn Meter {
-        self.0.meter()
-    }
-    async fn read(&self, key: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
-        self.0.read(key, limits).await
     }
     async fn write(&self, key: &ItemKey, write: &Write) -> Result<Written> {
         // Others are in between.
@@ -414,9 +402,6 @@ impl Store for Skewed {
             tokio::task::yield_now().await;
         }
         written
-    }
-    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        self.0.transact(writes).await
     }
 }
 

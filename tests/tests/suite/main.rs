@@ -31,5 +31,6 @@ mod several_keys;
 mod shards;
 mod stores;
 mod table;
+mod through;
 mod windows;
 mod writes;
