@@ -18,19 +18,14 @@ pub(super) fn lease(
 ) -> Option<Option<NonZeroU64>> {
     let Some(node) = limit.get("lease") else { return Some(None) };
     let lease = NonZeroU64::new(fields::integer(report, node, "lease", 1..=TokenBucket::MAX_TOKENS, "500")?)?;
-    let is_wrong = |(node, message): (Option<Node<'_>>, &str)| {
-        let Some(node) = node else { return false };
-        report.error(&node.span(), message, "remove it, or `lease`");
-        true
-    };
-    let wrong = wrong(limit).into_iter().map(is_wrong).fold(false, |any, wrong| any | wrong);
+    let wrong = wrong(limit).into_iter().map(|(node, message)| (node, message, "remove it, or `lease`"));
+    let is_right = fields::none_of(report, wrong);
     let suits = algorithm.is_none_or(|algorithm| can_be_leased(report, &node.span(), algorithm));
-    (suits && !wrong).then_some(Some(lease))
+    (suits && is_right).then_some(Some(lease))
 }
 
 fn wrong<'f>(limit: &'f Fields<'_>) -> Vec<(Option<Node<'f>>, &'static str)> {
     let word = |key: &str, wrong: &str| limit.get(key).filter(|node| node.get_ref().as_str() == Some(wrong));
-    let says = |key: &str, wrong: bool| limit.get(key).filter(|node| node.get_ref().as_bool() == Some(wrong));
     let plans = limit.get("plans").and_then(|node| node.get_ref().as_table());
     let of_plans = plans.into_iter().flat_map(|plans| plans.values()).filter_map(|plan| plan.get_ref().get("debt"));
     let debts = of_plans.chain(limit.get("debt"));
@@ -42,12 +37,12 @@ fn wrong<'f>(limit: &'f Fields<'_>) -> Vec<(Option<Node<'f>>, &'static str)> {
             "a leased limit counts all calls: only the process of a success could spend it again",
         ),
         (
-            says("atomic", true),
+            limit.says("atomic", true),
             "a leased limit is in no transaction: what is taken ahead is spent without asking the table",
         ),
-        (says("own_item", false), "a leased limit has an item of its own"),
+        (limit.says("own_item", false), "a leased limit has an item of its own"),
         (
-            says("coalesce", false),
+            limit.says("coalesce", false),
             "the calls of a leased limit line up: what one of them takes ahead is for those who come meanwhile",
         ),
         (
@@ -104,8 +99,7 @@ pub(super) fn check(report: &mut Report<'_>, limits: &[LimitEntry]) {
 
 /// How long a bucket takes to refill, or a window lasts.
 fn remembers_secs(figures: &Figures) -> u64 {
-    let (n, period) = figures.core.rate();
-    let tokens = figures.core.token_bucket().map_or(n, |bucket| bucket.burst());
-    let ns = u128::from(tokens) * u128::from(period) / u128::from(n.max(1));
+    let (_, length_ns) = figures.core.rate();
+    let ns = figures.core.token_bucket().map_or(length_ns.into(), |bucket| bucket.refill_ns());
     u64::try_from(ns.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
 }
