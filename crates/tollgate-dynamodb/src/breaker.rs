@@ -4,6 +4,7 @@
 //! Invariants: only a run of outages opens it; while it is open no decision goes to the table but one probe at a time, and a probe
 //! that is answered closes it. Nothing runs in the background: a process that was frozen goes on where it was.
 
+use crate::error::{Error, Result};
 use crate::meter::{Event, Meter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -68,6 +69,13 @@ pub(crate) enum Health {
     Answers,
     /// It counts as gone.
     Gone,
+}
+
+impl Health {
+    /// What the answer to a request says.
+    pub(crate) fn of<T>(answer: &Result<T>) -> Self {
+        if answer.as_ref().is_err_and(Error::is_outage) { Self::Gone } else { Self::Answers }
+    }
 }
 
 impl Rule {

@@ -21,6 +21,7 @@ use crate::locals::Locals;
 use crate::memory::{Memory, Seen};
 use crate::meter::Event;
 use crate::patience::{Backoff, Patience};
+use crate::setting::AtomicDuration;
 use crate::store::{Store, Written};
 use coalesce::{Failure, Lines};
 use conclude::{Answers, Part, rule};
@@ -29,7 +30,7 @@ use futures_util::future::join_all;
 use leases::Leases;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 #[cfg(doc)]
@@ -57,8 +58,7 @@ struct Parts<S> {
     locals: Locals,
     leases: Leases,
     breaker: Breaker,
-    /// In nanoseconds.
-    deadline: AtomicU64,
+    deadline: AtomicDuration,
     coalesces: AtomicBool,
     lines: Lines,
 }
@@ -93,7 +93,11 @@ impl Driven {
     }
 
     fn uncharged(decision: Decision) -> Self {
-        Self { decision, charged: Vec::new(), place: Place::Table(None), shard: None }
+        Self::new(decision, Vec::new(), Place::Table(None))
+    }
+
+    fn new(decision: Decision, charged: Vec<Charged>, place: Place) -> Self {
+        Self { decision, charged, place, shard: None }
     }
 }
 
@@ -133,11 +137,11 @@ impl<S: Store> Limiter<S> {
             locals: Locals::new(Self::REMEMBERED_KEYS),
             leases: Leases::new(Self::REMEMBERED_KEYS),
             breaker: Breaker::new(),
-            deadline: AtomicU64::default(),
+            deadline: AtomicDuration::new(Self::DEADLINE),
             coalesces: AtomicBool::new(true),
             lines: Lines::default(),
         };
-        Self { parts: Arc::new(parts) }.with_deadline(Self::DEADLINE)
+        Self { parts: Arc::new(parts) }
     }
 
     /// Changes the deadline of a decision, all its requests and waits included; at most [`Self::LONGEST_DEADLINE`]. Giving
@@ -150,12 +154,11 @@ impl<S: Store> Limiter<S> {
 
     /// As [`Self::with_deadline`], for decisions that start from now on.
     pub fn set_deadline(&self, deadline: Duration) {
-        let ns = deadline.min(Self::LONGEST_DEADLINE).as_nanos();
-        self.parts.deadline.store(u64::try_from(ns).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.parts.deadline.set(deadline.min(Self::LONGEST_DEADLINE));
     }
 
     fn patience(&self) -> Patience {
-        Patience::new(Duration::from_nanos(self.parts.deadline.load(Ordering::Relaxed)))
+        Patience::new(self.parts.deadline.get())
     }
 
     /// Tells how many processes share each limit where each decides by itself ([`StoreFailure::Local`]), in place of what the policy
@@ -228,8 +231,7 @@ impl<S: Store> Limiter<S> {
     pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         match self.take_leased(charges) {
             Some((decision, charged)) => {
-                let part =
-                    Driven { decision: Decision::default(), charged: vec![charged], place: Place::Lease, shard: None };
+                let part = Driven::new(Decision::default(), vec![charged], Place::Lease);
                 Ok((decision, Taken(vec![Some(part)])))
             }
             None => self.take_asking(charges).await,
@@ -350,7 +352,7 @@ impl<S: Store> Limiter<S> {
         self.report(&take);
         let (decision, item) = answer?;
         let charged = take.charged().to_vec();
-        Ok((take, Driven { decision, charged, place: Place::Table(item), shard: None }))
+        Ok((take, Driven::new(decision, charged, Place::Table(item))))
     }
 
     /// Takes step after step; returns the decision, and the item as a charge left it.

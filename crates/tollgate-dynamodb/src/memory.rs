@@ -4,10 +4,10 @@
 //! Invariants: memory admits nothing; its age counts the time that a process is frozen for ([`Since`]).
 
 use crate::partition_key;
+use crate::setting::AtomicDuration;
 use crate::since::Since;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::{Charges, Item, Shard};
 
@@ -33,19 +33,16 @@ impl Seen {
 #[derive(Debug)]
 pub(crate) struct Memory {
     seen: Cache<String, Seen>,
-    /// In nanoseconds.
-    denies_for: AtomicU64,
+    denies_for: AtomicDuration,
 }
 
 impl Memory {
     pub(crate) fn new(keys: usize, denies_for: Duration) -> Self {
-        let memory = Self { seen: Cache::new(keys), denies_for: AtomicU64::default() };
-        memory.deny_for(denies_for);
-        memory
+        Self { seen: Cache::new(keys), denies_for: AtomicDuration::new(denies_for) }
     }
 
     pub(crate) fn deny_for(&self, age: Duration) {
-        self.denies_for.store(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.denies_for.set(age);
     }
 
     /// What was last seen, however long ago.
@@ -67,8 +64,7 @@ impl Memory {
 
     /// What was seen so lately that it may deny.
     pub(crate) fn fresh(&self, pk: &str) -> Option<Arc<Item>> {
-        let denies_for = Duration::from_nanos(self.denies_for.load(Ordering::Relaxed));
-        self.last(pk).filter(|seen| seen.since.is_within(denies_for)).map(|seen| seen.item)
+        self.last(pk).filter(|seen| seen.since.is_within(self.denies_for.get())).map(|seen| seen.item)
     }
 
     pub(crate) fn remember(&self, pk: &str, item: Option<Seen>) {

@@ -149,9 +149,7 @@ impl<S: Store> Front<S> {
         let answer = limiter.drive_for(&charges, &self.pk, &mut others, &self.patience).await;
         // Once for all of them, and also if none has waited for it.
         if !self.patience.is_whole() {
-            let is_gone = answer.as_ref().is_err_and(Error::is_outage);
-            let health = if is_gone { Health::Gone } else { Health::Answers };
-            limiter.parts.breaker.hear(health, limiter.parts.store.meter());
+            limiter.parts.breaker.hear(Health::of(&answer), limiter.parts.store.meter());
         }
         self.ended(&answer);
     }
@@ -326,7 +324,7 @@ impl<S: Store> Limiter<S> {
                 self.parts.store.meter().record(Event::TakenAhead(extra));
             }
             for (decision, charged) in shares {
-                let driven = Driven { decision, charged, place: Place::Table(Some(Arc::clone(&item))), shard: None };
+                let driven = Driven::new(decision, charged, Place::Table(Some(Arc::clone(&item))));
                 self.answer_next(charges, driven, others);
             }
             (most, has_more) = (u64::MAX, true);

@@ -75,7 +75,7 @@ impl<S: Store> Limiter<S> {
         let own: Vec<_> = charges.iter().zip(&*parts).filter(|(_, part)| is_local(part)).map(|(c, _)| c).collect();
         let answers = self.parts.locals.decide(&own, &self.parts.memory, self.parts.store.moment().now);
         for (part, Answer { decision, charged, .. }) in parts.iter_mut().filter(|part| is_local(part)).zip(answers) {
-            *part = Ok(Driven { decision, charged, place: Place::Here, shard: None });
+            *part = Ok(Driven::new(decision, charged, Place::Here));
         }
     }
 }

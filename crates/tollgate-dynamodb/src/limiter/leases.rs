@@ -105,7 +105,7 @@ impl<S: Store> Limiter<S> {
     /// Decides a call by what was taken ahead, if that has it.
     pub(super) fn spend(&self, charges: &Charges) -> Option<Driven> {
         let (limit, charged) = self.spend_one(charges)?;
-        Some(Driven { decision: Decision::new(vec![limit]), charged: vec![charged], place: Place::Lease, shard: None })
+        Some(Driven::new(Decision::new(vec![limit]), vec![charged], Place::Lease))
     }
 
     fn spend_one(&self, charges: &Charges) -> Option<(LimitDecision, Charged)> {

@@ -199,8 +199,7 @@ impl<S: Store> Limiter<S> {
             }
             _ => return Driven::unasked(item.charges),
         };
-        let (charged, place) = (item.take.charged().to_vec(), Place::Table(item.charged));
-        Driven { decision, charged, place, shard: None }
+        Driven::new(decision, item.take.charged().to_vec(), Place::Table(item.charged))
     }
 }
 
