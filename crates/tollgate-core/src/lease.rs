@@ -16,7 +16,7 @@
 //!   that is given back goes to the pool of its process, with its slot, and under other figures of one revision slots go on where the
 //!   last one ends ([`Terms::carry`]), as those of pacers do: in tokens, whoever alternates between plans would have the bucket forget
 //!   what is still unspent, again and again. So the bursts of a leased limit's plans add up. A newer revision that forgives debt,
-//!   an operator's reset, let what is unspent come on top, once.
+//!   an operator's figures and a reset let what is unspent come on top, once.
 //! - **A lease rests after [`Pool::LIVES_FOR`]**, which is how long a ban or other figures may go unseen by a process that has one, until
 //!   the next charge has found the item as it was; a process that sees them drops it. (A reply that is older than what another call
 //!   of the process has seen may bring it back, for as long at most.)
@@ -116,7 +116,8 @@ impl Charges {
 
 impl Pool {
     /// Longest that a token may be spent after it was charged.
-    pub const LIVES_FOR: Duration = Duration::from_secs(10);
+    pub const LIVES_FOR: Duration = Duration::from_nanos(Self::LIVES_FOR_NS);
+    const LIVES_FOR_NS: u64 = 10_000_000_000;
     /// How long a lease is meant to last.
     pub const LASTS_FOR: Duration = Duration::from_nanos(Self::LASTS_FOR_NS);
     const LASTS_FOR_NS: u64 = 1_000_000_000;
@@ -150,7 +151,7 @@ impl Pool {
     #[must_use]
     pub fn after(mut self, earlier: Self) -> Self {
         self.lately.millis = self.lately.millis.saturating_add(earlier.lately.at(self.lately.at));
-        if !earlier.is_over && !self.is_other(&earlier.hold, earlier.charged.busy_period()) {
+        if !earlier.is_over && !self.is_other(earlier.hold.as_ref(), earlier.charged.busy_period()) {
             for stretch in earlier.stretches {
                 // The item was seen as it was: nobody has moved them, and no operator has said anything.
                 self.keep((stretch.from, stretch.to), self.charged.leased_at.max(stretch.leased_at));
@@ -161,24 +162,33 @@ impl Pool {
 
     /// Takes the `cost` of a call at `now` out of what was charged before; `None` if that does not have it.
     pub fn spend(&mut self, terms: &Terms, cost: u64, now: Timestamp) -> Option<(LimitDecision, Charged)> {
-        if self.asked != *terms || cost == 0 {
-            return None;
-        }
         let figures = self.told.terms.figures;
         let is_left = |stretch: &Stretch| figures.spendable(stretch.from, now).is_some_and(|from| from < stretch.to);
         self.stretches.retain(is_left);
-        let inc = figures.inc(cost);
-        let found = self.stretches.iter_mut().filter(|stretch| stretch.is_live(now)).find_map(|stretch| {
-            let from = figures.spendable(stretch.from, now)?;
-            (from + inc <= stretch.to).then(|| {
-                stretch.from = from + inc;
-                (from, stretch.leased_at)
-            })
-        });
-        let (from, leased_at) = found?;
+        let (at, from) = self.slot(terms, cost, now)?;
+        let (stretch, inc) = (self.stretches.get_mut(at)?, figures.inc(cost));
+        stretch.from = from + inc;
+        let charged = self.charged.spent(cost, (from, inc), stretch.leased_at);
         self.lately = self.lately.and(cost, now);
-        let charged = self.charged.spent(cost, (from, inc), leased_at);
         Some((self.tell(cost, now), charged))
+    }
+
+    /// Whether a call of `cost` at `now` could be spent.
+    #[must_use]
+    pub fn has(&self, terms: &Terms, cost: u64, now: Timestamp) -> bool {
+        self.slot(terms, cost, now).is_some()
+    }
+
+    /// The first stretch that has the slot of a call, and where that starts.
+    fn slot(&self, terms: &Terms, cost: u64, now: Timestamp) -> Option<(usize, Ticks)> {
+        if self.asked != *terms || cost == 0 {
+            return None;
+        }
+        let (figures, inc) = (&self.told.terms.figures, self.told.terms.figures.inc(cost));
+        self.stretches.iter().enumerate().filter(|(_, stretch)| stretch.is_live(now)).find_map(|(at, stretch)| {
+            let from = figures.spendable(stretch.from, now)?;
+            (from + inc <= stretch.to).then_some((at, from))
+        })
     }
 
     /// Takes back a charge of its process at `now`, but for `kept` of its tokens; tells what is left then.
@@ -199,7 +209,8 @@ impl Pool {
     /// had filled up.
     fn is_stale(&self, item: Option<&Item>) -> bool {
         let bucket = item.and_then(|item| item.buckets.get(self.charged.limit()));
-        bucket.is_none_or(|bucket: &Bucket| self.is_other(&item.and_then(|item| item.hold.clone()), bucket.busy_period))
+        let hold = item.and_then(|item| item.hold.as_ref());
+        bucket.is_none_or(|bucket: &Bucket| self.is_other(hold, bucket.busy_period))
     }
 
     /// Looks at an item that was found: if it is another, what was taken ahead is not spent any more.
@@ -231,8 +242,8 @@ impl Pool {
         extra - extra % each.max(1)
     }
 
-    fn is_other(&self, hold: &Option<Hold>, busy_period: BusyPeriod) -> bool {
-        self.hold != *hold || self.charged.busy_period() != busy_period
+    fn is_other(&self, hold: Option<&Hold>, busy_period: BusyPeriod) -> bool {
+        self.hold.as_ref() != hold || self.charged.busy_period() != busy_period
     }
 
     /// Adds a stretch, joined with those that it touches and that end with it.
@@ -281,7 +292,6 @@ impl Pool {
 impl Stretch {
     fn is_live(&self, now: Timestamp) -> bool {
         let (now, at) = (now.as_nanos(), self.leased_at.as_nanos());
-        let ends = at.saturating_add(u64::try_from(Pool::LIVES_FOR.as_nanos()).unwrap_or(u64::MAX));
-        now.saturating_add(Pool::SET_BACK_NS) >= at && now < ends
+        now.saturating_add(Pool::SET_BACK_NS) >= at && now < at.saturating_add(Pool::LIVES_FOR_NS)
     }
 }

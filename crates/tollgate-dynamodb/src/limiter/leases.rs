@@ -34,9 +34,7 @@ impl Leases {
 
     /// Whether a call would be admitted.
     pub(super) fn has(&self, charges: &Charges, now: Timestamp) -> bool {
-        let Some((charge, pool)) = self.of(charges) else { return false };
-        let mut pool = lock(&pool).clone();
-        pool.spend(&charge.terms, charge.cost, now).is_some()
+        self.of(charges).is_some_and(|(charge, pool)| lock(&pool).has(&charge.terms, charge.cost, now))
     }
 
     fn of<'c>(&self, charges: &'c Charges) -> Option<(&'c Charge, Arc<Mutex<Pool>>)> {
