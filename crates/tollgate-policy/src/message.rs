@@ -82,7 +82,7 @@ impl Message {
 
     /// Whether the text leaves `placeholder` open.
     pub(crate) fn has(&self, placeholder: Placeholder) -> bool {
-        self.0.iter().any(|part| *part == Part::Value(placeholder))
+        self.0.contains(&Part::Value(placeholder))
     }
 
     /// The text with each placeholder replaced by what `value` gives for it.
