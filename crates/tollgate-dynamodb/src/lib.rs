@@ -31,6 +31,7 @@
 pub mod admin;
 pub mod attributes;
 pub mod breaker;
+pub mod cause;
 pub mod clock;
 pub mod connect;
 mod error;

@@ -148,4 +148,5 @@ pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, body_field, read_ahead};
 pub use costs::{Costs, NotSettled};
 pub use facts::Facts;
 pub use identify::{Explained, Matched, explain, matched};
+pub use language::preferred as preferred_languages;
 pub use layer::{Tollgate, TollgateLayer};

@@ -5,6 +5,7 @@
 
 use crate::challenge::{ChallengeId, Digest, Recipient};
 use crate::code::Code;
+use crate::delivery::Receipt;
 use crate::error::{Error, Result};
 use crate::issue::{self, Denied, Issue};
 use crate::item::Item;
@@ -40,8 +41,24 @@ pub enum Issuance {
     Denied(Denied),
 }
 
+/// What is said of a code that somebody has typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The answer.
+    pub verification: Verification,
+    /// What the provider of the message calls it, if it wants to be told that its code was right.
+    pub receipt: Option<Receipt>,
+}
+
+impl From<Verification> for Checked {
+    fn from(verification: Verification) -> Self {
+        Self { verification, receipt: None }
+    }
+}
+
 /// What became of a write whose answer arrived.
-enum Met {
+pub(crate) enum Met {
     Applied(Item),
     Refused(Option<Item>),
 }
@@ -108,17 +125,11 @@ impl Otp {
     ///
     /// See [`Error`]: [`Error::Malformed`] for what is no code; if the table gave no answer the attempt may have been counted, and the
     /// code used.
-    pub async fn verify(
-        &self,
-        policy: &Policy,
-        recipient: &Recipient,
-        challenge: &str,
-        code: &str,
-    ) -> Result<Verification> {
+    pub async fn verify(&self, policy: &Policy, recipient: &Recipient, challenge: &str, code: &str) -> Result<Checked> {
         let (rules, _) = policy.otp_for(recipient.purpose().as_str())?;
         let code = Code::parse(code, rules.digits)?;
         // What is no challenge was never sent.
-        let Ok(challenge) = challenge.parse() else { return Ok(Verification::NoActive) };
+        let Ok(challenge) = challenge.parse() else { return Ok(Verification::NoActive.into()) };
         let attempt = Attempt::new(rules, policy.secrets(), recipient, challenge, &code);
         let (call, pk) = (self.items.begin(), storage::partition_key(recipient));
         let now = self.items.now();
@@ -127,22 +138,25 @@ impl Otp {
             Met::Refused(found) => verify::Next::Done(attempt.uncounted(found.as_ref(), now)),
         };
         match counted {
-            verify::Next::Done(verification) => Ok(verification),
+            verify::Next::Done(verification) => Ok(verification.into()),
             verify::Next::Write(write) => match send(&call, &pk, &write).await? {
-                Met::Applied(_) => Ok(Verification::Verified),
+                Met::Applied(item) => Ok(Checked { verification: Verification::Verified, receipt: item.receipt }),
                 // Somebody else was faster, another code was sent, or time has run out.
-                Met::Refused(_) => Ok(Verification::NoActive),
+                Met::Refused(_) => Ok(Verification::NoActive.into()),
             },
         }
     }
 }
 
 fn digest(secrets: &KeySecrets, recipient: &Recipient, challenge: ChallengeId, code: &Code) -> Result<Digest> {
-    let no_secrets = || tollgate_policy::Error::NoSecrets { what: "`otp`".to_owned() };
-    recipient.digest(secrets, challenge, code).ok_or_else(|| Error::Policy(no_secrets()))
+    recipient.digest(secrets, challenge, code).ok_or_else(no_secrets)
 }
 
-async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met> {
+pub(crate) fn no_secrets() -> Error {
+    Error::Policy(tollgate_policy::Error::NoSecrets { what: "`otp`".to_owned() })
+}
+
+pub(crate) async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met> {
     let read = |found| storage::to_item(found).map_err(tollgate_dynamodb::Error::from);
     Ok(match call.update(pk, &storage::render(write)).await? {
         Updated::Applied(found) => Met::Applied(read(&found)?),

@@ -195,6 +195,11 @@
 //! | `ttl` | for how long a code is good, `1min` to `10min` | `5min` |
 //! | `attempts` | how often one code can be tried, 1 to 10 | 5 |
 //! | `budget` | how often an account can be tried, whatever codes it is sent, like `"10/h"`: 1 to 100 guesses in a window of 1 min to 30 days, which begins with the first code sent after the last one is over. A right code counts only until it is used | `"10/h"` |
+//! | `channels` | how codes are sent: the first of `"sms"`, `"email"` and `"event"` (by whoever takes the event) that somebody has verified a number or address for | `["sms"]` |
+//! | `message` | the text that a code is sent with, or `{ en = "...", ro = "..." }` by `Accept-Language`; placeholders: `{code}`, which must be there, `{purpose}`, `{minutes}` | English |
+//! | `subject` | that of an email, likewise, without `{code}` | English |
+//! | `domain` | the site that browsers and telephones may fill the code of an SMS in on, like `"example.com"`: its last line is then `@example.com #123456` (WICG, "Origin-bound one-time codes delivered via SMS") | no such line |
+//! | `captcha` | whether every wish to be sent a code needs a solved CAPTCHA | `false` |
 //! | `cooldown` | how long after a code the next one can be sent, see `penalty` for its keys `first`, `factor`, `most`, `forget` | `{ first = "1min", forget = "10min" }` |
 
 mod address;
@@ -238,7 +243,7 @@ pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
-pub use otp::{OtpRules, Purpose};
+pub use otp::{Channel, OtpRules, Purpose};
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};

@@ -5,6 +5,7 @@
 
 use crate::canonical::Region;
 use crate::error::{Error, Result};
+use crate::message::Messages;
 use crate::policy::Policy;
 use crate::suggest;
 use std::fmt;
@@ -35,13 +36,52 @@ impl fmt::Display for Purpose {
     }
 }
 
+/// How a code is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Channel {
+    /// `sms`: a text message to a number.
+    Sms,
+    /// `email`: to an address.
+    Email,
+    /// `event`: by whoever takes the event, to a number or else to an address.
+    Event,
+}
+
+impl Channel {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sms, Self::Email, Self::Event];
+
+    /// The word of the policy.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sms => "sms",
+            Self::Email => "email",
+            Self::Event => "event",
+        }
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The rules of one-time codes. Bounds are those of NIST SP 800-63B, sections 5.1.3.2 and 5.2.2: at least six digits, good
 /// for ten minutes at most, and a hundred wrong guesses of an account at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OtpRules {
     pub(crate) purposes: Vec<Purpose>,
+    pub(crate) channels: Vec<Channel>,
     pub(crate) countries: Vec<String>,
+    pub(crate) message: Option<Messages>,
+    pub(crate) subject: Option<Messages>,
+    pub(crate) domain: Option<String>,
+    /// Whether every wish to be sent a code needs a solved CAPTCHA.
+    pub captcha: bool,
     /// Where a profile's number without a country code belongs; `None`: it is none.
     pub region: Option<Region>,
     /// Digits of a code, [`OtpRules::DIGITS`].
@@ -80,6 +120,29 @@ impl OtpRules {
     /// What codes can be for, in file order.
     pub fn purposes(&self) -> impl Iterator<Item = &Purpose> + Clone {
         self.purposes.iter()
+    }
+
+    /// How codes are sent: the first of these that somebody has verified a number or address for. At least one.
+    pub fn channels(&self) -> impl Iterator<Item = Channel> + Clone {
+        self.channels.iter().copied()
+    }
+
+    /// The text that a code is sent with; `None`: ours.
+    #[must_use]
+    pub fn message(&self) -> Option<&Messages> {
+        self.message.as_ref()
+    }
+
+    /// The subject of an email; `None`: ours.
+    #[must_use]
+    pub fn subject(&self) -> Option<&Messages> {
+        self.subject.as_ref()
+    }
+
+    /// The site that a browser or telephone may fill a code of an SMS in on.
+    #[must_use]
+    pub fn domain(&self) -> Option<&str> {
+        self.domain.as_deref()
     }
 
     /// Whether codes may be sent to numbers of this country, two letters of ISO 3166-1. To none unless the file names it.

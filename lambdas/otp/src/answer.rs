@@ -107,6 +107,12 @@ pub(crate) fn unauthenticated() -> Answer {
     Ok(answer)
 }
 
+/// 403: a person is to solve a CAPTCHA first.
+pub(crate) fn captcha_required() -> Answer {
+    let message = "solve a CAPTCHA, and send what it gives you as `captcha`";
+    respond(StatusCode::FORBIDDEN, &json!({ "error": "captcha_required", "message": message }))
+}
+
 /// What a browser asks before it sends a request from another origin.
 pub(crate) fn preflight() -> Answer {
     let response = Response::builder().status(StatusCode::NO_CONTENT).header(header::ALLOW, "POST");

@@ -3,26 +3,34 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | `caller` | whose code it is: what the authorizer vouches for |
+//! | `captcha` | whether a CAPTCHA is needed, and solved |
 //! | `send` | a code is made, charged on the route's limits and handed to the courier |
 //! | `verify` | a code is counted, compared, used |
 //! | `answer` | what is said, and with which status |
 //! | [`profiles`] | a directory in a file, for development |
+//! | `deployed` | the function with a user pool and a queue, and the one that empties the queue (feature `aws`) |
 //!
 //! Invariants: whoever has passed no first factor gets 401 before anything is looked up; where a code goes is the directory's
 //! alone; an account to which nothing can be sent is answered like any other, by the same writes.
 
 mod answer;
 mod caller;
+mod captcha;
+#[cfg(feature = "aws")]
+mod deployed;
 pub mod profiles;
 mod send;
 mod verify;
+
+#[cfg(feature = "aws")]
+pub use deployed::{courier, main};
 
 use lambda_http::http::Method;
 use lambda_http::{Body, Error, Request, Response};
 use std::sync::Arc;
 use tollgate::http::{Facts, TollgateLayer};
 use tollgate::{Limiter, LivePolicy, Store};
-use tollgate_otp::{Courier, Directory, Otp};
+use tollgate_otp::{Captcha, Courier, Directory, Otp};
 
 const SEND: &str = "/api/auth/otp/send";
 const VERIFY: &str = "/api/auth/otp/verify";
@@ -42,6 +50,7 @@ pub struct Service<S, D, C> {
     otp: Otp,
     directory: D,
     courier: Arc<C>,
+    captcha: Option<Box<dyn Captcha>>,
 }
 
 impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
@@ -49,7 +58,13 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
     #[must_use]
     pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, otp: Otp, directory: D, courier: Arc<C>) -> Self {
         let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter));
-        Self { policy, limiter, layer, otp, directory, courier }
+        Self { policy, limiter, layer, otp, directory, courier, captcha: None }
+    }
+
+    /// CAPTCHAs are judged by `captcha`. Without a judge nothing is sent where one is needed.
+    #[must_use]
+    pub fn with_captcha(self, captcha: Box<dyn Captcha>) -> Self {
+        Self { captcha: Some(captcha), ..self }
     }
 
     /// The codes.

@@ -1,8 +1,8 @@
 //! `POST /api/auth/otp/send`: a code is made, charged on the route's limits and handed to the courier.
 //!
-//! The account's item goes first: while its cooldown lasts nothing is charged, or one account that asks again and again would use up the
-//! budget of its whole country. Then the limits, as the policy's route has them, with what only the directory knows in the
-//! request context: `context.otp.number`, `context.otp.block` and `context.otp.country`.
+//! A CAPTCHA goes first, if one is needed. Then the account's item: while its cooldown lasts nothing is charged, or one account that asks
+//! again and again would use up the budget of its whole country. Then the limits, as the policy's route has them, with what only the
+//! directory knows in the request context: `context.otp.number`, `context.otp.block` and `context.otp.country`.
 //!
 //! Invariants: no message goes out that the limits of the route have not counted on the table, whatever `on_store_failure` says; an
 //! account that nothing can be sent to is counted by itself where others are by number, block and country.
@@ -16,14 +16,15 @@ use lambda_http::tower::{Layer, ServiceExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tollgate::http::Facts;
+use tollgate::http::{Facts, preferred_languages};
 use tollgate::{Decision, Policy, Source, Store};
-use tollgate_otp::{Courier, Destination, Directory, Issuance, Issued, Message};
+use tollgate_otp::{Courier, Destination, Directory, Errand, Issuance, Issued, Message};
 
 /// What is asked for.
 #[derive(Deserialize)]
 struct Wish {
     purpose: String,
+    captcha: Option<String>,
 }
 
 impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
@@ -34,18 +35,24 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             Ok(None) => return answer::unauthenticated(),
             Err(error) => return answer::failed(&error.into()),
         };
-        let Ok(Wish { purpose }) = serde_json::from_slice(request.body()) else {
+        let Ok(wish) = serde_json::from_slice::<Wish>(request.body()) else {
             return answer::bad_request(r#"write {"purpose":"login"}"#);
         };
-        let (Addressed { to, recipient }, issued) = match self.issue(&policy, &caller, &purpose).await {
-            Ok((addressed, Issuance::Issued(issued))) => (addressed, issued),
-            Ok((_, Issuance::Denied(denied))) => return answer::denied(denied),
-            Ok(_) => return answer::unavailable(),
+        let issued = self.issue(&policy, &caller, &wish, &request).await;
+        let (Addressed { to, recipient }, issued) = match issued {
+            Ok(Some((addressed, Issuance::Issued(issued)))) => (addressed, issued),
+            Ok(Some((_, Issuance::Denied(denied)))) => return answer::denied(denied),
+            Ok(Some(_)) => return answer::unavailable(),
+            Ok(None) => return answer::captcha_required(),
             Err(error) => return answer::failed(&error),
         };
         let facts = Facts::of(request.extensions()).into_owned();
         request.extensions_mut().insert(facts.with_context_field("otp", counted_by(&caller, to.as_ref())));
-        let message = Message::new(to, issued.code.clone(), recipient.purpose().clone(), issued.expires_in);
+        let languages = preferred_languages(request.headers());
+        let message = match policy.otp() {
+            Some(rules) => Message::new(rules, to, &recipient, &issued, &languages),
+            None => return answer::nothing_here(),
+        };
         let courier = Arc::clone(&self.courier);
         let hand_over = service_fn(move |request: Request| {
             let (courier, message, issued) = (Arc::clone(&courier), message.clone(), issued.clone());
@@ -55,23 +62,28 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         Box::pin(self.layer.layer(hand_over).oneshot(request)).await
     }
 
+    /// Makes a code, unless it is too soon for one; `None` until a person has solved a CAPTCHA.
     async fn issue(
         &self,
         policy: &Policy,
         caller: &Caller,
-        purpose: &str,
-    ) -> Result<(Addressed, Issuance), tollgate_otp::Error> {
-        let (_, purpose) = policy.otp_for(purpose)?;
+        wish: &Wish,
+        request: &Request,
+    ) -> Result<Option<(Addressed, Issuance)>, tollgate_otp::Error> {
+        let (_, purpose) = policy.otp_for(&wish.purpose)?;
         let addressed = caller.addressed(policy, purpose, &self.directory).await?;
+        if !self.is_past_captcha(policy, request, wish.captcha.as_deref()).await? {
+            return Ok(None);
+        }
         let issuance = self.otp.issue(policy, &addressed.recipient).await?;
-        Ok((addressed, issuance))
+        Ok(Some((addressed, issuance)))
     }
 }
 
 /// What only the directory knows of where a message goes.
 fn counted_by(caller: &Caller, to: Option<&Destination>) -> Value {
     match to {
-        Some(to) => json!({ "number": to.number(), "block": to.block(), "country": to.country() }),
+        Some(to) => json!({ "number": to.spelling(), "block": to.block(), "country": to.country() }),
         // All such accounts together would run out sooner than others, and so be told apart.
         None => {
             let itself = format!("nowhere {}", caller.account);
@@ -85,7 +97,7 @@ async fn deliver<C: Courier>(courier: &C, request: &Request, message: Message, i
         tracing::error!("nothing is sent, since the policy has no route with limits for it, or one that is not closed");
         return answer::unavailable();
     }
-    match courier.take(message).await {
+    match courier.take(Errand::Deliver(Box::new(message))).await {
         Ok(()) => answer::sent(issued),
         Err(error) => answer::failed(&error.into()),
     }

@@ -10,7 +10,7 @@ use lambda_http::http::header;
 use serde::Deserialize;
 use tollgate::tollgate_policy::{self, Source};
 use tollgate::{Policy, Store};
-use tollgate_otp::{Courier, Directory, Verification};
+use tollgate_otp::{Checked, Courier, Directory, Errand, Verification};
 
 /// The dimension by which a device is known whose owner has verified a code on it, if the policy has it.
 const DEVICE: &str = "verified_device";
@@ -35,22 +35,24 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             return answer::bad_request(r#"write {"challenge":"...","purpose":"login","code":"012345"}"#);
         };
         match self.compare(&policy, &caller, &typed).await {
-            Ok(Verification::Verified) => self.verified(&policy, &caller),
-            Ok(other) => answer::verified(other),
+            Ok(Checked { verification: Verification::Verified, receipt, .. }) => {
+                if let Some(receipt) = receipt {
+                    let taken = self.courier.take(Errand::Arrived(receipt)).await;
+                    // Whoever has the right code has verified it; the provider is told nothing.
+                    taken.unwrap_or_else(|error| tracing::warn!(%error, "the provider is not told of a read message"));
+                }
+                self.verified(&policy, &caller)
+            }
+            Ok(other) => answer::verified(other.verification),
             Err(error) => answer::failed(&error),
         }
     }
 
-    async fn compare(
-        &self,
-        policy: &Policy,
-        caller: &Caller,
-        typed: &Typed,
-    ) -> Result<Verification, tollgate_otp::Error> {
+    async fn compare(&self, policy: &Policy, caller: &Caller, typed: &Typed) -> Result<Checked, tollgate_otp::Error> {
         let purpose = match policy.otp_for(&typed.purpose) {
             Ok((_, purpose)) => purpose,
             // Nobody was ever sent one for it.
-            Err(tollgate_policy::Error::UnknownPurpose { .. }) => return Ok(Verification::NoActive),
+            Err(tollgate_policy::Error::UnknownPurpose { .. }) => return Ok(Verification::NoActive.into()),
             Err(error) => return Err(error.into()),
         };
         let addressed = caller.addressed(policy, purpose, &self.directory).await?;

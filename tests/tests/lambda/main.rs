@@ -1,7 +1,8 @@
 //! The Lambda functions as Lambda runs them: the executables, against a Runtime API on this machine and an embedded
 //! DynamoDB (or the endpoint that `TOLLGATE_TEST_ENDPOINT` names), event by event.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
+mod aws;
 mod direct;
 mod emf;
 mod events;
@@ -9,6 +10,8 @@ mod harness;
 mod http;
 mod init;
 mod login;
+mod moto;
+mod otp;
 mod printed;
 mod proxy;
 mod sample_api;

@@ -90,7 +90,21 @@ pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "cr
 
 pub(super) const OTP: KeyList = KeyList {
     table: "otp",
-    keys: &["purposes", "countries", "region", "digits", "ttl", "attempts", "budget", "cooldown"],
+    keys: &[
+        "purposes",
+        "channels",
+        "countries",
+        "region",
+        "digits",
+        "ttl",
+        "attempts",
+        "budget",
+        "cooldown",
+        "message",
+        "subject",
+        "domain",
+        "captcha",
+    ],
     later: &[],
 };
 

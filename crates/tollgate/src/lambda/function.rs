@@ -27,6 +27,7 @@ pub struct Function {
     /// What is counted, unless metrics are off.
     pub metrics: Option<Arc<Metrics>>,
     refresher: Refresher,
+    deadline: Duration,
 }
 
 /// An invocation, and the policy that it decides by. Dropped at its end, it writes the metrics.
@@ -65,7 +66,7 @@ impl Function {
         warm_up(&store).await;
         let limiter = Arc::new(Limiter::new(store).with_deadline(settings.deadline));
         limiter.set_instances(settings.instances);
-        let function = Self { limiter, metrics, refresher };
+        let function = Self { limiter, metrics, refresher, deadline: settings.deadline };
         function.write_metrics();
         Ok(function)
     }
@@ -75,6 +76,12 @@ impl Function {
     pub async fn begin(&self) -> Invocation<'_> {
         self.refresher.refresh_if_due().await;
         Invocation { function: self, policy: self.live().current() }
+    }
+
+    /// What a decision may take.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
     }
 
     /// The policy in force, as it changes.
