@@ -9,7 +9,7 @@
 //! | `locals` | what this process decides by itself where the store gives no answer |
 //! | [`breaker`] | whether decisions go to the table at all |
 //! | `patience` | how long a decision waits, and what the end of its time means |
-//! | `since` | how long something is ago, freezes included |
+//! | [`since`] | how long something is ago, freezes included |
 //! | `thaw` | what became of connections while the process was frozen |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`items`] | [`Items`]: conditional writes of others than the limiter, such as one-time codes |
@@ -41,7 +41,7 @@ mod memory;
 pub mod meter;
 pub mod partition_key;
 mod patience;
-mod since;
+pub mod since;
 pub mod store;
 pub mod table;
 mod thaw;

@@ -15,8 +15,9 @@
 //! | [`destination`] | the number that a code goes to, or why none is sent |
 //! | [`directory`] | who has verified which number |
 //! | [`courier`] | who takes messages along |
+//! | [`pumping`] | defence against those who have messages sent and never type a code |
 //!
-//! Everything but `storage` and `otp` is pure: no I/O and no clock. The protocol model runs the very same [`issue`], [`verify`] and
+//! Everything but `storage`, `otp` and parts of `pumping` is pure: no I/O and no clock. The protocol model runs the very same [`issue`], [`verify`] and
 //! [`Write`]s.
 //!
 //! Sending is the caller's: [`Otp::issue`] hands out the code that is to be sent, and only once the table has it.
@@ -30,6 +31,7 @@ mod error;
 pub mod issue;
 pub mod item;
 pub mod otp;
+pub mod pumping;
 pub mod storage;
 pub mod verify;
 pub mod write;
@@ -42,7 +44,7 @@ pub use directory::{Directory, DirectoryError, Profile};
 pub use error::{Error, Result};
 pub use issue::Denied;
 pub use item::Item;
-pub use otp::{Issuance, Issued, Otp};
+pub use otp::{Issuance, Issued, Otp, Typed};
 pub use verify::Verification;
 pub use write::Write;
 

@@ -12,6 +12,7 @@ use crate::storage;
 use crate::verify::{self, Attempt, Verification};
 use crate::write::Write;
 use std::time::Duration;
+use tollgate_core::Timestamp;
 use tollgate_dynamodb::items::Call;
 use tollgate_dynamodb::{Items, Updated};
 use tollgate_policy::{KeySecrets, Policy};
@@ -24,6 +25,8 @@ pub struct Issued {
     pub challenge: ChallengeId,
     /// The code, for the message alone.
     pub code: Code,
+    /// When it was made.
+    pub made_at: Timestamp,
     /// For how long it is good.
     pub expires_in: Duration,
     /// How long until another one can be sent.
@@ -38,6 +41,16 @@ pub enum Issuance {
     Issued(Issued),
     /// None is sent.
     Denied(Denied),
+}
+
+/// What became of a code that was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Typed {
+    /// What is said of it.
+    pub verification: Verification,
+    /// When it was made, if it was right.
+    pub made_at: Option<Timestamp>,
 }
 
 /// What became of a write whose answer arrived.
@@ -87,7 +100,7 @@ impl Otp {
             match send(&call, &pk, &write).await? {
                 Met::Applied(item) => {
                     let (expires_in, resend_after) = (rules.ttl, item.cooldown_rest(now));
-                    return Ok(Issuance::Issued(Issued { challenge, code, expires_in, resend_after }));
+                    return Ok(Issuance::Issued(Issued { challenge, code, made_at: now, expires_in, resend_after }));
                 }
                 Met::Refused(found) => {
                     now = self.items.now();
@@ -108,17 +121,11 @@ impl Otp {
     ///
     /// See [`Error`]: [`Error::Malformed`] for what is no code; if the table gave no answer the attempt may have been counted, and the
     /// code used.
-    pub async fn verify(
-        &self,
-        policy: &Policy,
-        recipient: &Recipient,
-        challenge: &str,
-        code: &str,
-    ) -> Result<Verification> {
+    pub async fn verify(&self, policy: &Policy, recipient: &Recipient, challenge: &str, code: &str) -> Result<Typed> {
         let (rules, _) = policy.otp_for(recipient.purpose().as_str())?;
         let code = Code::parse(code, rules.digits)?;
         // What is no challenge was never sent.
-        let Ok(challenge) = challenge.parse() else { return Ok(Verification::NoActive) };
+        let Ok(challenge) = challenge.parse() else { return Ok(Typed::wrong(Verification::NoActive)) };
         let attempt = Attempt::new(rules, policy.secrets(), recipient, challenge, &code);
         let (call, pk) = (self.items.begin(), storage::partition_key(recipient));
         let now = self.items.now();
@@ -127,13 +134,23 @@ impl Otp {
             Met::Refused(found) => verify::Next::Done(attempt.uncounted(found.as_ref(), now)),
         };
         match counted {
-            verify::Next::Done(verification) => Ok(verification),
+            verify::Next::Done(verification) => Ok(Typed::wrong(verification)),
             verify::Next::Write(write) => match send(&call, &pk, &write).await? {
-                Met::Applied(_) => Ok(Verification::Verified),
+                Met::Applied(item) => {
+                    let ttl = i64::try_from(rules.ttl.as_nanos()).unwrap_or(i64::MAX);
+                    let made_at = Some(item.valid_until.offset_by(-ttl));
+                    Ok(Typed { verification: Verification::Verified, made_at })
+                }
                 // Somebody else was faster, another code was sent, or time has run out.
-                Met::Refused(_) => Ok(Verification::NoActive),
+                Met::Refused(_) => Ok(Typed::wrong(Verification::NoActive)),
             },
         }
+    }
+}
+
+impl Typed {
+    const fn wrong(verification: Verification) -> Self {
+        Self { verification, made_at: None }
     }
 }
 

@@ -70,7 +70,7 @@ impl Codes {
     }
 
     async fn types(&self, challenge: ChallengeId, code: &str) -> Verification {
-        self.otp.verify(&self.policy, &self.alice, &challenge.to_string(), code).await.unwrap()
+        self.otp.verify(&self.policy, &self.alice, &challenge.to_string(), code).await.unwrap().verification
     }
 
     /// The answer, and its round trips and write units.
@@ -284,7 +284,12 @@ async fn another_users_or_purposes_code_is_none_and_costs_its_owner_no_attempt()
         for _ in 0..2 {
             for _ in 0..10 {
                 let challenge = issued.challenge.to_string();
-                let said = codes.otp.verify(&codes.policy, other, &challenge, issued.code.digits()).await.unwrap();
+                let said = codes
+                    .otp
+                    .verify(&codes.policy, other, &challenge, issued.code.digits())
+                    .await
+                    .unwrap()
+                    .verification;
                 assert_eq!(said, Verification::NoActive);
             }
             codes.otp.issue(&codes.policy, other).await.unwrap();
@@ -293,7 +298,8 @@ async fn another_users_or_purposes_code_is_none_and_costs_its_owner_no_attempt()
     let unknown = codes.policy.otp_for("log-in").unwrap_err();
     assert!(unknown.to_string().contains("unknown purpose \"log-in\": did you mean `login`?"), "{unknown}");
     for challenge in ["", "x", &"A".repeat(22), &ChallengeId::random().unwrap().to_string()] {
-        let said = codes.otp.verify(&codes.policy, &codes.alice, challenge, issued.code.digits()).await.unwrap();
+        let said =
+            codes.otp.verify(&codes.policy, &codes.alice, challenge, issued.code.digits()).await.unwrap().verification;
         assert_eq!(said, Verification::NoActive);
     }
     assert_eq!(

@@ -16,7 +16,7 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, CHARGE, EXEMPTION, HTTP, CORS, OTP,
-    COOLDOWN,
+    COOLDOWN, PUMPING,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -88,9 +88,11 @@ pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "cr
 
 pub(super) const OTP: KeyList = KeyList {
     table: "otp",
-    keys: &["purposes", "countries", "region", "digits", "ttl", "attempts", "budget", "cooldown"],
+    keys: &["purposes", "countries", "region", "digits", "ttl", "attempts", "budget", "cooldown", "pumping"],
     later: &[],
 };
+
+pub(super) const PUMPING: KeyList = KeyList { table: "pumping", keys: &["prices", "spend", "reduced"], later: &[] };
 
 pub(super) const COOLDOWN: KeyList =
     KeyList { table: "cooldown", keys: &["first", "factor", "most", "forget"], later: &[] };

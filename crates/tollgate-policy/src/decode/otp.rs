@@ -1,9 +1,11 @@
-//! `[otp]`: purposes, digits, lifetime, attempts, budget and cooldown of one-time codes.
+//! `[otp]`: purposes, digits, lifetime, attempts, budget and cooldown of one-time codes; `pumping` is a room of its own.
 
 use super::fields::{self, Fields, Node};
 use super::identity;
 use super::keys;
+use super::limits::LimitEntry;
 use super::lock::{Escalation, RangedDuration};
+use super::pumping;
 use crate::canonical::Region;
 use crate::otp::{OtpRules, Purpose};
 use crate::rate;
@@ -35,7 +37,11 @@ const COOLDOWN: Escalation = Escalation {
 
 /// `Some(None)` if there is no `[otp]`, `None` if it has a mistake.
 #[allow(clippy::option_option)]
-pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<Option<OtpRules>> {
+pub(super) fn decode(
+    report: &mut Report<'_>,
+    node: Option<Node<'_>>,
+    limits: &[LimitEntry],
+) -> Option<Option<OtpRules>> {
     let Some(node) = node else { return Some(None) };
     let fields = Fields::open(report, node, "[otp]", &keys::OTP)?;
     let purposes = purposes(report, &fields);
@@ -51,9 +57,11 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
         None => COOLDOWN.usual(FIRST_COOLDOWN),
     };
     let (budget, window) = budget.unwrap_or(Some(BUDGET))?;
+    let countries = countries.unwrap_or_else(|| Some(Vec::new()))?;
+    let pumping = pumping::decode(report, fields.get("pumping"), &countries, limits)?;
     Some(Some(OtpRules {
         purposes: purposes?,
-        countries: countries.unwrap_or_else(|| Some(Vec::new()))?,
+        countries,
         region: region.map_or(Some(None), |region| region.map(Some))?,
         digits: digits.unwrap_or(Some(DIGITS))?,
         ttl: ttl.unwrap_or(Some(TTL))?,
@@ -61,6 +69,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
         budget,
         window,
         cooldown: cooldown?,
+        pumping,
     }))
 }
 
