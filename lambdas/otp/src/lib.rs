@@ -5,6 +5,7 @@
 //! | `caller` | whose code it is: what the authorizer vouches for |
 //! | `send` | a code is made, charged on the route's limits and handed to the courier |
 //! | `verify` | a code is counted, compared, used |
+//! | [`suspicion`] | who is asked for a CAPTCHA, or refused, since others have messages sent to numbers like his for money |
 //! | `answer` | what is said, and with which status |
 //! | [`profiles`] | a directory in a file, for development |
 //!
@@ -15,6 +16,7 @@ mod answer;
 mod caller;
 pub mod profiles;
 mod send;
+pub mod suspicion;
 mod verify;
 
 use lambda_http::http::Method;
@@ -22,6 +24,7 @@ use lambda_http::{Body, Error, Request, Response};
 use std::sync::Arc;
 use tollgate::http::{Facts, TollgateLayer};
 use tollgate::{Limiter, LivePolicy, Store};
+use tollgate_otp::pumping::Guard;
 use tollgate_otp::{Courier, Directory, Otp};
 
 const SEND: &str = "/api/auth/otp/send";
@@ -39,7 +42,8 @@ pub struct Service<S, D, C> {
     policy: LivePolicy,
     limiter: Arc<Limiter<S>>,
     layer: TollgateLayer<S>,
-    otp: Otp,
+    otp: Arc<Otp>,
+    guard: Arc<Guard>,
     directory: D,
     courier: Arc<C>,
 }
@@ -49,13 +53,19 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
     #[must_use]
     pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, otp: Otp, directory: D, courier: Arc<C>) -> Self {
         let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter));
-        Self { policy, limiter, layer, otp, directory, courier }
+        Self { policy, limiter, layer, otp: Arc::new(otp), guard: Arc::default(), directory, courier }
     }
 
     /// The codes.
     #[must_use]
     pub fn otp(&self) -> &Otp {
         &self.otp
+    }
+
+    /// What it knows of who is suspected.
+    #[must_use]
+    pub fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// Answers one request.

@@ -112,6 +112,12 @@ pub(crate) fn joined(headers: &HeaderMap, source_ip: Option<&str>) -> Map<String
     joined
 }
 
+/// Whether the principal says `captcha=solved`, as if its token had been checked.
+pub(super) fn is_human(headers: &HeaderMap) -> bool {
+    let principal = headers.get(PRINCIPAL).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    principal.split(',').any(|pair| pair.trim() == "captcha=solved")
+}
+
 /// `user=alice,plan=free` as claims: `user` is the subject, every other name is its own claim.
 fn claims(principal: &str) -> Result<Map<String, Value>, String> {
     let pairs = principal.split(',').map(str::trim).filter(|pair| !pair.is_empty());

@@ -3,16 +3,18 @@
 //! Invariant: nothing is decided here; what a client gets is what the Lambda functions' own code said.
 
 use super::Dev;
-use super::event::{Authorizer, event};
+use super::event::{Authorizer, event, is_human};
 use super::routes::problem;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use lambda_http::Request;
 use lambda_http::request::LambdaRequest;
 use serde_json::Value;
 use std::net::IpAddr;
 use tollgate::{Clock, SystemClock};
+use tollgate_otp::pumping::Human;
 
 /// Asks the limiter function, as a caller whose request IAM has authorised.
 pub(super) async fn limiter(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr) -> Response {
@@ -34,10 +36,14 @@ pub(super) async fn functions(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAdd
         Err(message) => return problem(StatusCode::BAD_REQUEST, &message),
     };
     let failed = |what: &dyn std::fmt::Display| problem(StatusCode::INTERNAL_SERVER_ERROR, &what.to_string());
-    let request = match serde_json::from_value::<LambdaRequest>(tollgate::http::event::addressable(event)) {
+    let mut request: Request = match serde_json::from_value::<LambdaRequest>(tollgate::http::event::addressable(event))
+    {
         Ok(request) => request.into(),
         Err(error) => return failed(&error),
     };
+    if is_human(&parts.headers) {
+        request.extensions_mut().insert(Human);
+    }
     let answer =
         if ::otp::serves(parts.uri.path()) { dev.otp.call(request).await } else { dev.api.call(request).await };
     match answer {
