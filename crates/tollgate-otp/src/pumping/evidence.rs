@@ -9,7 +9,7 @@
 /// half an hour.
 pub const ENOUGH: f64 = 13.815_510_557_964_274;
 
-/// Evidence that makes it likely, by chance once in twenty: not acted on by itself.
+/// Evidence that makes it likely, by chance once in twenty: enough only where something else is known already.
 pub const SOME: f64 = 2.995_732_273_553_991;
 
 /// How strongly it speaks against each of `of` being verified with probability `p` (in 0 to 1) that `verified` were, or fewer.

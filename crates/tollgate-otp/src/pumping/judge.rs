@@ -9,10 +9,10 @@
 //! | several prefixes of one country are suspected at once | | the country as a whole, which is then asked for CAPTCHAs |
 //!
 //! Blocks are judged first, then prefixes of fewer digits by what is left once blocks that explain it are set aside, at last the country: so
-//! what is restricted is as narrow as the evidence. Up goes one rung at a time, and beyond CAPTCHA only on the messages of those who solved
+//! what is restricted is as narrow as the evidence. A prefix that is restricted already is judged as a whole first, and then its parts. Up goes one rung at a time, and beyond CAPTCHA only on the messages of those who solved
 //! one. Down goes it by itself: see [`ladder`](crate::pumping::ladder).
 //!
-//! Invariants: a judgement is a function of its arguments; a country is never blocked for few verified codes if those who solve CAPTCHAs
+//! Invariants: a judgement is a function of its arguments; a country is never restricted beyond CAPTCHAs if those who solve them
 //! verify a tenth of theirs, or half of what is usual there.
 
 use super::cohort::{Cohorts, Tally, Window};
@@ -23,8 +23,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use tollgate_core::Timestamp;
 
-/// Cohorts that are judged together: half an hour, so that few messages an hour add up.
-const HORIZON: u64 = 6;
+/// Cohorts that are judged together: an hour, so that few messages add up.
+const HORIZON: u64 = 12;
 
 /// How much later than the end of its last code a cohort is judged: clocks lie up to two seconds apart, and answers take their time.
 const GRACE: Duration = Duration::from_secs(5);
@@ -135,11 +135,17 @@ impl Evidence {
 
     /// Why scopes of this rung go up, if they do.
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    fn speaks_against(&self, rung: Rung, usual: &Baseline) -> Option<Why> {
-        if rung == Rung::Block {
-            return None;
-        }
-        if too_few(self.verified, self.sent, conversion_of(rung, usual)) >= ENOUGH {
+    fn speaks_against(&self, rung: Rung, is_country: bool, usual: &Baseline) -> Option<Why> {
+        let (expected, enough) = match rung {
+            Rung::Block => return None,
+            Rung::Observe => (usual.odd(), ENOUGH),
+            // Only a robot farm is so near to nothing, and people are everywhere in a country.
+            _ if is_country => (usual.bad(), ENOUGH),
+            // That it is attacked is known from those who solve no CAPTCHA; whether those who do are a part of it is what is asked.
+            _ if usual.is_known() && self.goes_on(usual, ENOUGH) => (usual.odd(), SOME),
+            _ => (usual.odd() / 2.0, ENOUGH),
+        };
+        if too_few(self.verified, self.sent, expected) >= enough {
             return Some(Why::Conversion);
         }
         // Humans who live next to each other, as far as a CAPTCHA tells.
@@ -148,23 +154,19 @@ impl Evidence {
     }
 
     /// Whether nothing in it speaks for it.
-    fn is_no_excuse(&self, rung: Rung, usual: &Baseline) -> bool {
-        self.sent < FEW || too_few(self.verified, self.sent, conversion_of(rung, usual)) >= SOME
+    fn is_no_excuse(&self, usual: &Baseline) -> bool {
+        self.sent < FEW || too_few(self.verified, self.sent, usual.odd()) >= SOME
     }
 
     /// Whether whoever is refused looks like an attack that goes on. An honest person is refused once before he solves a CAPTCHA.
-    fn goes_on(&self, usual: &Baseline) -> bool {
-        too_few(self.verified, self.sent + self.refused, usual.odd() / 2.0) >= ENOUGH
+    fn goes_on(&self, usual: &Baseline, enough: f64) -> bool {
+        too_few(self.verified, self.sent + self.refused, usual.odd() / 2.0) >= enough
     }
-}
-
-fn conversion_of(rung: Rung, usual: &Baseline) -> f64 {
-    if rung == Rung::Observe { usual.odd() } else { usual.bad() }
 }
 
 /// A block whose messages are not explained yet.
 struct Block {
-    /// The scopes that it can be judged in, the smallest first: none wider than the one that restricts it.
+    /// The scopes that it can be judged in, none wider than the one that restricts it: the smallest first, or that one if it is a prefix.
     scopes: Vec<Scope>,
     rung: Rung,
     raised: u32,
@@ -230,6 +232,10 @@ impl Judgement<'_> {
         if let Some((over, _)) = over {
             let inside = scopes.iter().position(|scope| scope == over).unwrap_or(scopes.len());
             scopes.truncate(inside + 1);
+            // A suspected prefix goes up as a whole, unless a part of it speaks for the rest.
+            if !over.is_country() {
+                scopes.reverse();
+            }
         }
         let rung = over.map_or(Rung::Observe, |(_, standing)| standing.rung);
         Block { scopes, rung, raised: raised.unwrap_or(0), evidence }
@@ -248,13 +254,17 @@ impl Judgement<'_> {
                 }
             }
             let mut explained = BTreeSet::new();
-            let parents = steps.iter().filter(|step| !step.scope.is_country()).map(|step| step.scope.clone());
-            let suspected: Vec<Scope> = parents.collect();
+            let suspected: Vec<Scope> = next
+                .standings
+                .iter()
+                .filter(|(scope, standing)| !scope.is_country() && standing.rung > Rung::Observe)
+                .map(|(scope, _)| scope.clone())
+                .collect();
             for ((scope, rung), group) in groups {
                 let inside = suspected.iter().filter(|other| other.as_str().starts_with(scope.as_str())).count();
                 let evidence = Evidence::sum(group.iter().map(|block| &block.evidence));
-                let together = || inside >= SEVERAL && evidence.is_no_excuse(rung, &self.usual);
-                let against = evidence.speaks_against(rung, &self.usual);
+                let together = || rung == Rung::Observe && inside >= SEVERAL && evidence.is_no_excuse(&self.usual);
+                let against = evidence.speaks_against(rung, scope.is_country(), &self.usual);
                 let Some(why) = against.or_else(|| together().then_some(Why::Several)) else { continue };
                 if !scope.is_country() && self.has_no_room(next) {
                     continue;
@@ -320,7 +330,7 @@ impl Judgement<'_> {
         for (scope, standing) in over {
             match standing.rung {
                 Rung::Observe => drop(next.standings.remove(&scope)),
-                Rung::Captcha | Rung::Reduced if self.since(&scope, standing.since).goes_on(&self.usual) => {
+                Rung::Captcha | Rung::Reduced if self.since(&scope, standing.since).goes_on(&self.usual, SOME) => {
                     next.standings.insert(scope, Standing { until: self.now + Standing::HOLD, ..standing });
                 }
                 from => {

@@ -165,6 +165,8 @@ impl Baseline {
     const PRIOR: (u64, u64) = (20, 14);
     /// After so many messages all before count half, so that a country's habits may change.
     const MEMORY: u64 = 2000;
+    /// After so many messages it is learned more than taken for known.
+    const KNOWN: u64 = 50;
     /// Nobody is suspected who verifies more than half of what is usual, or more than this, percent.
     const LOW: f64 = 0.03;
     /// Below this a prefix is not only odd but bad: "conversion of a prefix < 10%".
@@ -185,6 +187,12 @@ impl Baseline {
     #[allow(clippy::cast_precision_loss, reason = "at most 2020")]
     pub fn conversion(&self) -> f64 {
         (self.verified + Self::PRIOR.1) as f64 / (self.sent + Self::PRIOR.0) as f64
+    }
+
+    /// Whether it is learned, more than taken for known.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        self.sent >= Self::KNOWN
     }
 
     /// Who converts less than this is suspected: half of what is usual, 3% at least.

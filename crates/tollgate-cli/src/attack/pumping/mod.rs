@@ -14,7 +14,7 @@ mod play;
 mod traffic;
 mod world;
 
-pub use play::Day;
+pub use play::{Climb, Day};
 
 use crate::args::PumpingArgs;
 use crate::error::{CliError, Result};
@@ -93,10 +93,11 @@ pub async fn report(policy: Policy, seed: u64, seeds: u32) -> Result<Report> {
     for seed in (seed..).take(seeds as usize) {
         let policy = Arc::clone(&policy);
         playing.spawn(async move {
+            let traffic = play::traffic(&policy, seed)?;
             Ok::<_, CliError>(Played {
-                defended: play::play(&policy, seed, Defence::Ladder).await?,
-                limits_only: play::play(&policy, seed, Defence::Limits).await?,
-                undefended: play::play(&policy, seed, Defence::None).await?,
+                defended: play::play(&policy, &traffic, Defence::Ladder).await?,
+                limits_only: play::play(&policy, &traffic, Defence::Limits).await?,
+                undefended: play::play(&policy, &traffic, Defence::None).await?,
             })
         });
     }

@@ -2,17 +2,15 @@
 //!
 //! Invariants: the same seed asks for the same messages whatever the defence is; nothing waits for the wall clock.
 
-use super::traffic::{Attack, DAY, Person, people};
+use super::traffic::{DAY, Person, Traffic, Wish};
 use super::world::{Answer, Caller, Defence, World};
 use crate::error::{CliError, Result};
-use fastrand::Rng;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::{Policy, Timestamp};
-use tollgate_otp::Destination;
 use tollgate_otp::pumping::Rung;
 
 /// The day that is played: 2026-01-01.
@@ -59,8 +57,26 @@ pub struct Day {
     pub false_alarms: u64,
     /// What people's messages cost.
     pub usual: u64,
+    /// What the ladder did.
+    pub steps: Vec<Climb>,
     /// By ten minutes: messages that the attack asked for, that it got, and that people got.
     pub series: Vec<[u64; 3]>,
+}
+
+/// A prefix or country that went up or down.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Climb {
+    /// Minutes since the day began.
+    pub minute: u64,
+    /// Which.
+    pub scope: String,
+    /// Where it was.
+    pub from: &'static str,
+    /// Where it is.
+    pub to: &'static str,
+    /// Why.
+    pub why: &'static str,
 }
 
 /// What happens.
@@ -68,47 +84,40 @@ pub struct Day {
 enum Event {
     Judge,
     Person { index: usize, tries: u32, is_human: bool },
-    Robot { n: u64 },
-    Typed { index: Option<usize>, robot: u64, made_at: Timestamp },
+    Robot { index: usize },
+    TypedByPerson { index: usize, made_at: Timestamp },
+    TypedByRobot { index: usize, made_at: Timestamp },
 }
 
 struct Play<'a> {
-    policy: &'a Arc<Policy>,
+    policy: &'a Policy,
+    traffic: &'a Traffic,
     world: World,
     queue: BinaryHeap<Reverse<(Timestamp, u64, Event)>>,
     pushed: u64,
-    people: Vec<Person>,
-    attack: Attack,
-    /// Where robots' messages went whose codes they type.
-    typed: Vec<Destination>,
-    /// What the attack does follows from this alone.
-    robots: Rng,
     day: Day,
 }
 
-/// Plays the day of a seed.
-pub(super) async fn play(policy: &Arc<Policy>, seed: u64, defence: Defence) -> Result<Day> {
+/// What a seed asks for.
+pub(super) fn traffic(policy: &Policy, seed: u64) -> Result<Traffic> {
     let no_rules = || CliError::Input("the policy has no [otp.pumping], so that nobody is watched".to_owned());
     let rules = policy.otp().ok_or_else(no_rules)?;
-    let pumping = rules.pumping.as_ref().ok_or_else(no_rules)?;
-    let mut rng = Rng::with_seed(seed);
-    let people = people(rules, &mut rng, START)?;
-    let usual = people.iter().filter_map(|person| pumping.price(person.caller.to.country())).sum();
-    let attack = Attack::new(rules, pumping, &mut rng, START, usual)?;
-    let price = pumping.price(attack.country).unwrap_or(1);
+    Traffic::of(rules, rules.pumping.as_ref().ok_or_else(no_rules)?, seed, START)
+}
+
+/// Plays a day.
+pub(super) async fn play(policy: &Arc<Policy>, traffic: &Traffic, defence: Defence) -> Result<Day> {
     let day = Day {
-        seed,
-        attack: attack.told(),
-        people: people.len() as u64,
-        undefended: attack.messages * price,
+        seed: traffic.seed,
+        attack: traffic.attack.told(),
+        people: traffic.people.len() as u64,
         series: vec![[0; 3]; usize::try_from(DAY.as_secs() / (60 * POINT)).unwrap_or(0)],
         ..Day::default()
     };
     let world = World::new(Arc::clone(policy), defence, START);
-    let (queue, robots) = (BinaryHeap::new(), Rng::with_seed(rng.u64(..)));
-    let mut play = Play { policy, world, queue, pushed: 0, people, attack, typed: Vec::new(), robots, day };
+    let mut play = Play { policy, traffic, world, queue: BinaryHeap::new(), pushed: 0, day };
     play.run().await?;
-    Ok(play.told(price))
+    Ok(play.told())
 }
 
 impl Play<'_> {
@@ -120,23 +129,23 @@ impl Play<'_> {
     async fn run(&mut self) -> Result<()> {
         let end = START + DAY;
         self.push(START + MINUTE, Event::Judge);
-        for index in 0..self.people.len() {
-            self.push(self.people[index].at, Event::Person { index, tries: 0, is_human: false });
+        for (index, person) in self.traffic.people.iter().enumerate() {
+            self.push(person.at, Event::Person { index, tries: 0, is_human: false });
         }
-        self.push(self.attack.begins, Event::Robot { n: 0 });
+        for (index, wish) in self.traffic.wishes.iter().enumerate() {
+            self.push(wish.at, Event::Robot { index });
+        }
         while let Some(Reverse((at, _, event))) = self.queue.pop().filter(|Reverse((at, ..))| *at < end) {
             self.world.set(at);
             match event {
                 Event::Judge => self.judge(at)?,
                 Event::Person { index, tries, is_human } => self.person(at, index, tries, is_human).await?,
-                Event::Robot { n } => self.robot(at, n, end).await?,
-                Event::Typed { index: Some(index), made_at, .. } => {
-                    let to = self.people[index].caller.to.clone();
-                    self.world.verified(&to, made_at);
+                Event::Robot { index } => self.robot(at, index).await?,
+                Event::TypedByPerson { index, made_at } => {
+                    self.world.verified(&self.traffic.people[index].caller.to, made_at);
                 }
-                Event::Typed { robot, made_at, .. } => {
-                    let to = usize::try_from(robot).ok().and_then(|robot| self.typed.get(robot)).cloned();
-                    to.iter().for_each(|to| self.world.verified(to, made_at));
+                Event::TypedByRobot { index, made_at } => {
+                    self.world.verified(&self.traffic.wishes[index].caller.to, made_at);
                 }
             }
         }
@@ -145,9 +154,16 @@ impl Play<'_> {
 
     fn judge(&mut self, at: Timestamp) -> Result<()> {
         for step in self.world.judge()? {
-            if step.from == Rung::Observe && at < self.attack.begins {
+            if step.from == Rung::Observe && at < self.traffic.attack.begins {
                 self.day.false_alarms += 1;
             }
+            self.day.steps.push(Climb {
+                minute: (at.as_secs() - START.as_secs()) / 60,
+                scope: step.scope.to_string(),
+                from: step.from.as_str(),
+                to: step.to.as_str(),
+                why: step.why.as_str(),
+            });
         }
         self.push(at + MINUTE, Event::Judge);
         Ok(())
@@ -162,19 +178,19 @@ impl Play<'_> {
     }
 
     async fn person(&mut self, at: Timestamp, index: usize, tries: u32, is_human: bool) -> Result<()> {
-        let Person { caller, types_after, fails_captchas, .. } = self.people[index].clone();
-        match self.world.send(&caller, is_human).await? {
+        let Person { caller, types_after, fails_captchas, .. } = &self.traffic.people[index];
+        match self.world.send(caller, is_human).await? {
             Answer::Sent(made_at) => {
                 self.point(at, 2);
-                self.day.usual += self.price(&caller);
+                self.day.usual += self.price(caller);
                 if let Some(after) = types_after {
-                    self.push(at + Duration::from_secs(after), Event::Typed { index: Some(index), robot: 0, made_at });
+                    self.push(at + Duration::from_secs(*after), Event::TypedByPerson { index, made_at });
                 }
             }
             Answer::Captcha => {
                 self.day.challenged += u64::from(tries == 0);
                 // Nobody tries four of them.
-                if fails_captchas > PATIENCE {
+                if *fails_captchas > PATIENCE {
                     self.day.blocked += 1;
                 } else {
                     let solved = at + SOLVES * (fails_captchas + 1);
@@ -189,27 +205,22 @@ impl Play<'_> {
         Ok(())
     }
 
-    async fn robot(&mut self, at: Timestamp, n: u64, end: Timestamp) -> Result<()> {
-        let pause = self.attack.pause(&mut self.robots, end);
-        self.push(at + pause, Event::Robot { n: n + 1 });
-        let (solves, types) =
-            (self.robots.u64(..1000) < self.attack.solves, self.robots.u64(..1000) < self.attack.types);
-        let Some(rules) = self.policy.otp() else { return Ok(()) };
-        let Some(caller) = self.attack.next(rules, &mut self.robots, n) else { return Ok(()) };
+    async fn robot(&mut self, at: Timestamp, index: usize) -> Result<()> {
+        let Wish { caller, solves, types, .. } = &self.traffic.wishes[index];
         self.day.asked += 1;
+        self.day.undefended += self.price(caller);
         self.point(at, 0);
-        match self.world.send(&caller, solves).await? {
+        match self.world.send(caller, *solves).await? {
             Answer::Sent(made_at) => {
                 self.day.lost_messages += 1;
+                self.day.lost += self.price(caller);
                 self.point(at, 1);
-                if types {
-                    let robot = self.typed.len() as u64;
-                    self.typed.push(caller.to);
-                    self.push(at + SOLVES, Event::Typed { index: None, robot, made_at });
+                if *types {
+                    self.push(at + SOLVES, Event::TypedByRobot { index, made_at });
                 }
             }
             Answer::Captcha if self.day.detected_after_min.is_none() => {
-                let seconds = at.as_secs().saturating_sub(self.attack.begins.as_secs());
+                let seconds = at.as_secs().saturating_sub(self.traffic.attack.begins.as_secs());
                 self.day.detected_after_min = Some(f64::from(u32::try_from(seconds).unwrap_or(u32::MAX)) / 60.0);
             }
             Answer::Captcha | Answer::Refused => {}
@@ -222,8 +233,7 @@ impl Play<'_> {
         pumping.and_then(|pumping| pumping.price(caller.to.country())).unwrap_or(0)
     }
 
-    fn told(mut self, price: u64) -> Day {
-        self.day.lost = self.day.lost_messages * price;
+    fn told(mut self) -> Day {
         self.day.loss_percent = percent(self.day.lost, self.day.undefended);
         self.day.blocked_percent = percent(self.day.blocked, self.day.people);
         self.day

@@ -40,6 +40,38 @@ pub(super) struct Person {
     pub(super) fails_captchas: u32,
 }
 
+/// A message that the attack asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Wish {
+    pub(super) at: Timestamp,
+    pub(super) caller: Caller,
+    /// Whether a CAPTCHA is solved for it.
+    pub(super) solves: bool,
+    /// Whether its code is typed.
+    pub(super) types: bool,
+}
+
+/// A day of a seed.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    pub(super) seed: u64,
+    pub(super) people: Vec<Person>,
+    pub(super) attack: Attack,
+    pub(super) wishes: Vec<Wish>,
+}
+
+impl Traffic {
+    /// The day that begins at `start`.
+    pub(super) fn of(rules: &OtpRules, pumping: &PumpingRules, seed: u64, start: Timestamp) -> Result<Self> {
+        let mut rng = Rng::with_seed(seed);
+        let people = people(rules, &mut rng, start)?;
+        let usual = people.iter().filter_map(|person| pumping.price(person.caller.to.country())).sum();
+        let mut attack = Attack::new(rules, pumping, &mut rng, start, usual)?;
+        let wishes = attack.wishes(rules, &mut rng, start + DAY);
+        Ok(Self { seed, people, attack, wishes })
+    }
+}
+
 /// The attack of a seed.
 #[derive(Debug, Clone)]
 pub(super) struct Attack {
@@ -65,7 +97,7 @@ struct Range {
 }
 
 /// The people of a day.
-pub(super) fn people(rules: &OtpRules, rng: &mut Rng, start: Timestamp) -> Result<Vec<Person>> {
+fn people(rules: &OtpRules, rng: &mut Rng, start: Timestamp) -> Result<Vec<Person>> {
     let volume = PEOPLE * 2_f64.powf(rng.f64() * 2.0 - 1.0);
     let (first, conversion) = (0.6 + 0.35 * rng.f64(), 0.72 + 0.2 * rng.f64());
     let peak = rng.f64();
@@ -138,15 +170,23 @@ impl Attack {
         })
     }
 
-    /// How long until the next message is asked for, of a day that ends `until`.
-    pub(super) fn pause(&self, rng: &mut Rng, until: Timestamp) -> Duration {
-        let whole = until.as_nanos().saturating_sub(self.begins.as_nanos()) / self.messages.max(1);
-        // As calls that know nothing of each other come.
-        Duration::from_nanos(whole).mul_f64(-(1.0 - rng.f64()).ln())
+    /// All that it asks for in a day that ends `until`.
+    pub(super) fn wishes(&mut self, rules: &OtpRules, rng: &mut Rng, until: Timestamp) -> Vec<Wish> {
+        let (mut at, mut wishes) = (self.begins, Vec::new());
+        let pause = Duration::from_nanos(until.as_nanos().saturating_sub(at.as_nanos()) / self.messages.max(1));
+        for n in 0.. {
+            let (solves, types) = (rng.u64(..1000) < self.solves, rng.u64(..1000) < self.types);
+            let next = self.next(rules, rng, n).filter(|_| at < until);
+            let Some(caller) = next else { break };
+            wishes.push(Wish { at, caller, solves, types });
+            // As calls that know nothing of each other come.
+            at = at + pause.mul_f64(-(1.0 - rng.f64()).ln());
+        }
+        wishes
     }
 
     /// Who asks for the next message: the range that is used changes through the day.
-    pub(super) fn next(&mut self, rules: &OtpRules, rng: &mut Rng, n: u64) -> Option<Caller> {
+    fn next(&mut self, rules: &OtpRules, rng: &mut Rng, n: u64) -> Option<Caller> {
         let ranges = u64::try_from(self.ranges.len()).unwrap_or(1).max(1);
         let turn = usize::try_from(n * ranges / self.messages.max(1)).unwrap_or(0).min(self.ranges.len() - 1);
         // Mostly the one whose turn it is, and others beside it.
