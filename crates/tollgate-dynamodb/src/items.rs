@@ -102,7 +102,8 @@ impl Call<'_> {
     ///
     /// Whatever keeps the table from answering in time.
     pub async fn read(&self, pk: &str) -> Result<Option<Attributes>> {
-        self.ask(self.patience.read(self.items.store.get(pk))).await
+        // Boxed, here and below, since the SDK's futures are large.
+        self.ask(Box::pin(self.patience.read(self.items.store.get(pk)))).await
     }
 
     /// Reads those items of `pks` that exist, by their `pk`, eventually consistent: one request a hundred.
@@ -116,7 +117,7 @@ impl Call<'_> {
         while !open.is_empty() {
             let rest = open.split_off(open.len().min(DynamoStore::MOST_READ));
             let asked = open.len();
-            let (some, left) = self.ask(self.patience.read(self.items.store.get_all(open))).await?;
+            let (some, left) = self.ask(Box::pin(self.patience.read(self.items.store.get_all(open)))).await?;
             found.extend(some);
             if left.len() == asked {
                 self.patience.make_way(&mut backoff).await?;

@@ -80,8 +80,9 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         let path = facts.path().unwrap_or(request.uri().path()).to_owned();
         request.extensions_mut().insert(facts);
         match (request.method(), path.as_str()) {
-            (&Method::POST, SEND) => self.send(request).await,
-            (&Method::POST, VERIFY) => self.verify(&request).await,
+            // Boxed, since the SDK's futures are large.
+            (&Method::POST, SEND) => Box::pin(self.send(request)).await,
+            (&Method::POST, VERIFY) => Box::pin(self.verify(&request)).await,
             (&Method::OPTIONS, path) if serves(path) => answer::preflight(),
             (_, path) if serves(path) => answer::other_method(),
             _ => answer::nothing_here(),
