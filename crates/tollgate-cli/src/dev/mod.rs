@@ -101,7 +101,7 @@ impl Dev {
 
     /// The sentinel's schedule. A manual clock has none: `POST /dev/sentinel` is its minute.
     async fn judge_every_minute(&self) {
-        let mut minute = tokio::time::interval(MINUTE);
+        let mut minute = tokio::time::interval_at(tokio::time::Instant::now() + MINUTE, MINUTE);
         loop {
             minute.tick().await;
             if let Err(error) = self.judge().await {

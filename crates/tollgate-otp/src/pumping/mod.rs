@@ -11,7 +11,7 @@
 //! | [`suspicion`] | what it asks of one who wants a message now |
 //! | [`storage`] | both as items of the table |
 //! | [`guard`] | what whoever sends reads and counts |
-//! | [`watch`] | what judges, every minute |
+//! | [`watch`](mod@watch) | what judges, every minute |
 //!
 //! Everything but `storage`, `guard` and `watch` is pure.
 //!
