@@ -1,16 +1,19 @@
-//! Items of others than the limiter, on its table: conditional writes within a deadline, by whoever has nothing to decide without
-//! an answer.
+//! Items of others than the limiter, on its table: reads and conditional writes within a deadline, by whoever has nothing to decide
+//! without an answer.
 //!
 //! Invariants: a write is sent again only if it was not applied; while the table is known to be gone nobody waits for it; whatever
 //! fails is an error, and no error lets anybody pass.
 
+use crate::attributes::Attributes;
 use crate::breaker::{Breaker, BreakerState, Health};
 use crate::error::{Error, Fate, Result};
 use crate::expression::Expressions;
 use crate::meter::Event;
-use crate::patience::Patience;
+use crate::patience::{Backoff, Patience};
 use crate::setting::AtomicDuration;
 use crate::store::{DynamoStore, Store, Updated};
+use std::collections::HashMap;
+use std::future::Future;
 use std::time::Duration;
 use tollgate_core::Timestamp;
 
@@ -85,16 +88,54 @@ impl Call<'_> {
     ///
     /// Whatever keeps the table from answering in time; [`Error::fate`] says whether the write may have been applied.
     pub async fn update(&self, pk: &str, rendered: &Expressions) -> Result<Updated> {
+        let store = &self.items.store;
+        self.ask(self.patience.write(store.meter(), || store.update(pk, rendered.clone()))).await
+    }
+
+    /// Reads the item of `pk`, strongly consistent.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the table from answering in time.
+    pub async fn read(&self, pk: &str) -> Result<Option<Attributes>> {
+        // Boxed, here and below, since the SDK's futures are large.
+        self.ask(Box::pin(self.patience.read(self.items.store.get(pk)))).await
+    }
+
+    /// Reads those items of `pks` that exist, by their `pk`, eventually consistent: one request a hundred.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the table from answering in time.
+    pub async fn read_all(&self, pks: impl IntoIterator<Item = String>) -> Result<HashMap<String, Attributes>> {
+        let (mut open, mut found) = (pks.into_iter().collect::<Vec<_>>(), HashMap::new());
+        let mut backoff = Backoff::new(Duration::from_millis(5));
+        while !open.is_empty() {
+            let rest = open.split_off(open.len().min(DynamoStore::MOST_READ));
+            let asked = open.len();
+            let (some, left) = self.ask(Box::pin(self.patience.read(self.items.store.get_all(open)))).await?;
+            found.extend(some);
+            if left.len() == asked {
+                self.patience.make_way(&mut backoff).await?;
+            }
+            open = rest;
+            open.extend(left);
+        }
+        Ok(found)
+    }
+
+    /// The answer to a request, unless the table is known to be gone.
+    async fn ask<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
         let Items { store, breaker, .. } = self.items;
-        let updated = match breaker.admit() {
+        let answer = match breaker.admit() {
             None => Err(Error::Suspended),
             Some(leave) => {
-                let updated = self.patience.write(store.meter(), || store.update(pk, rendered.clone())).await;
-                leave.report(Health::of(&updated), store.meter());
-                updated
+                let answer = request.await;
+                leave.report(Health::of(&answer), store.meter());
+                answer
             }
         };
-        updated.inspect_err(|error| store.meter().record(Event::StoreFailure(error)))
+        answer.inspect_err(|error| store.meter().record(Event::StoreFailure(error)))
     }
 
     /// Others changed the item each time between two of `writes`.

@@ -75,6 +75,15 @@ pub enum Event<'a> {
     SharedAddress,
     /// A caller named a plan that the policy does not have, and was counted on the default plan.
     UnknownPlan,
+    /// What became of messages was judged.
+    Judged {
+        /// How many prefixes and countries are suspected, those that are blocked included.
+        suspected: u64,
+        /// How many are blocked.
+        blocked: u64,
+    },
+    /// A message was refused, since its number is suspected.
+    Suspected,
 }
 
 /// Takes events, for instance to export them. Called on the path of a decision: it must not block.
@@ -150,6 +159,10 @@ pub struct Counters {
     unproven_addresses: AtomicU64,
     shared_addresses: AtomicU64,
     unknown_plans: AtomicU64,
+    judged: AtomicU64,
+    pumping_suspected: AtomicU64,
+    pumping_blocked: AtomicU64,
+    messages_refused: AtomicU64,
 }
 
 /// The counts of [`Counters`] at one moment.
@@ -198,6 +211,10 @@ pub struct Counts {
     pub unproven_addresses: u64,
     pub shared_addresses: u64,
     pub unknown_plans: u64,
+    pub judged: u64,
+    pub pumping_suspected: u64,
+    pub pumping_blocked: u64,
+    pub messages_refused: u64,
 }
 
 impl Counters {
@@ -247,6 +264,10 @@ impl Counters {
             unproven_addresses: get(&self.unproven_addresses),
             shared_addresses: get(&self.shared_addresses),
             unknown_plans: get(&self.unknown_plans),
+            judged: get(&self.judged),
+            pumping_suspected: get(&self.pumping_suspected),
+            pumping_blocked: get(&self.pumping_blocked),
+            messages_refused: get(&self.messages_refused),
         }
     }
 }
@@ -307,6 +328,12 @@ impl Meter for Counters {
             Event::UnprovenAddress => add(&self.unproven_addresses, 1),
             Event::SharedAddress => add(&self.shared_addresses, 1),
             Event::UnknownPlan => add(&self.unknown_plans, 1),
+            Event::Judged { suspected, blocked } => {
+                add(&self.judged, 1);
+                add(&self.pumping_suspected, suspected);
+                add(&self.pumping_blocked, blocked);
+            }
+            Event::Suspected => add(&self.messages_refused, 1),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `1/key/user:alice` is the item that the limits of that key share, `1/own/orders/user:alice` the one that the limit
 //! `orders` has for itself, `1/own/orders.3/user:alice` a shard of such a limit's, and `1/otp/login/user:alice` that of its one-time
-//! codes for `login`. The leading number is the version of this scheme: a later scheme never reads the items of an earlier one by
+//! codes for `login`; `1/pumping/...` are what is counted of messages. The leading number is the version of this scheme: a later scheme never reads the items of an earlier one by
 //! accident. What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is 2048 bytes); no short key
 //! can spell that.
 
@@ -64,6 +64,12 @@ pub fn of(item: &ItemKey) -> String {
 #[must_use]
 pub fn otp(purpose: &str, key: &Key) -> String {
     stored(format!("otp/{purpose}/{key}"))
+}
+
+/// The `pk` of what is counted of messages, under a name of its own.
+#[must_use]
+pub fn pumping(name: &str) -> String {
+    stored(format!("pumping/{name}"))
 }
 
 fn stored(canonical: String) -> String {

@@ -10,7 +10,6 @@
 //! | [`event`] | an event on EventBridge, for whoever delivers in another way |
 //! | [`cognito`] | [`Cognito`]: verified numbers and addresses of a user pool |
 //! | [`turnstile`] | CAPTCHAs of Cloudflare Turnstile |
-//! | [`waf`] | CAPTCHAs of AWS WAF |
 //! | `failure` | what an error of the SDK says of a message |
 //!
 //! The SDK's crates are large, so they are a dependency of this crate alone, and this one of the deployed function alone.
@@ -24,7 +23,6 @@ mod failure;
 pub mod queue;
 pub mod sms;
 pub mod turnstile;
-pub mod waf;
 
 pub use carriers::Carriers;
 pub use cognito::Cognito;
@@ -33,7 +31,6 @@ pub use event::Events;
 pub use queue::Queue;
 pub use sms::Sms;
 pub use turnstile::Turnstile;
-pub use waf::WafCaptcha;
 
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::Builder;

@@ -113,6 +113,7 @@ mod tests {
         let issued = Issued {
             challenge: ChallengeId::new([1; 16]),
             code: Code::parse("012345", 6).unwrap(),
+            made_at: tollgate_core::Timestamp::from_secs(1_767_225_600),
             expires_in: Duration::from_secs(300),
             resend_after: Duration::from_secs(60),
         };

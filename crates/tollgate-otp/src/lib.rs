@@ -20,8 +20,10 @@
 //! | [`carrier`] | who delivers it |
 //! | [`captcha`] | who judges whether a person has solved a CAPTCHA |
 //! | [`dispatch`] | [`Dispatcher`]: from the queue to the carrier, once |
+//! | [`pumping`] | defence against those who have messages sent and never type a code |
 //!
-//! Everything but `storage`, `otp` and `dispatch` is pure: no I/O and no clock. The protocol model runs the very same [`issue`], [`verify`] and
+//! Everything but `storage`, `otp`, `dispatch` and parts of `pumping` is pure: no I/O and no clock. The protocol model runs the very same
+//! [`issue`], [`verify`] and
 //! [`Write`]s.
 //!
 //! Sending is the caller's: [`Otp::issue`] hands out the code that is to be sent, and only once the table has it.
@@ -39,12 +41,13 @@ mod error;
 pub mod issue;
 pub mod item;
 pub mod otp;
+pub mod pumping;
 pub mod sealed;
 pub mod storage;
 pub mod verify;
 pub mod write;
 
-pub use captcha::{Captcha, CaptchaError, Judged, Proof};
+pub use captcha::{Captcha, CaptchaError, Judged, Proof, WafCaptcha};
 pub use carrier::{Carrier, Undelivered};
 pub use challenge::{ChallengeId, Digest, Recipient};
 pub use code::Code;

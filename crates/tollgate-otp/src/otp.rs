@@ -13,6 +13,7 @@ use crate::storage;
 use crate::verify::{self, Attempt, Verification};
 use crate::write::Write;
 use std::time::Duration;
+use tollgate_core::Timestamp;
 use tollgate_dynamodb::items::Call;
 use tollgate_dynamodb::{Items, Updated};
 use tollgate_policy::{KeySecrets, Policy};
@@ -25,6 +26,8 @@ pub struct Issued {
     pub challenge: ChallengeId,
     /// The code, for the message alone.
     pub code: Code,
+    /// When it was made.
+    pub made_at: Timestamp,
     /// For how long it is good.
     pub expires_in: Duration,
     /// How long until another one can be sent.
@@ -33,7 +36,6 @@ pub struct Issued {
 
 /// What is said of the wish to be sent a code.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Issuance {
     /// It is to be sent. Codes that were sent before are good no longer.
     Issued(Issued),
@@ -47,13 +49,15 @@ pub enum Issuance {
 pub struct Checked {
     /// The answer.
     pub verification: Verification,
+    /// When it was made, if it was right.
+    pub made_at: Option<Timestamp>,
     /// What the provider of the message calls it, if it wants to be told that its code was right.
     pub receipt: Option<Receipt>,
 }
 
 impl From<Verification> for Checked {
     fn from(verification: Verification) -> Self {
-        Self { verification, receipt: None }
+        Self { verification, made_at: None, receipt: None }
     }
 }
 
@@ -104,7 +108,7 @@ impl Otp {
             match send(&call, &pk, &write).await? {
                 Met::Applied(item) => {
                     let (expires_in, resend_after) = (rules.ttl, item.cooldown_rest(now));
-                    return Ok(Issuance::Issued(Issued { challenge, code, expires_in, resend_after }));
+                    return Ok(Issuance::Issued(Issued { challenge, code, made_at: now, expires_in, resend_after }));
                 }
                 Met::Refused(found) => {
                     now = self.items.now();
@@ -140,7 +144,11 @@ impl Otp {
         match counted {
             verify::Next::Done(verification) => Ok(verification.into()),
             verify::Next::Write(write) => match send(&call, &pk, &write).await? {
-                Met::Applied(item) => Ok(Checked { verification: Verification::Verified, receipt: item.receipt }),
+                Met::Applied(item) => {
+                    let ttl = i64::try_from(rules.ttl.as_nanos()).unwrap_or(i64::MAX);
+                    let made_at = Some(item.valid_until.offset_by(-ttl));
+                    Ok(Checked { verification: Verification::Verified, made_at, receipt: item.receipt })
+                }
                 // Somebody else was faster, another code was sent, or time has run out.
                 Met::Refused(_) => Ok(Verification::NoActive.into()),
             },

@@ -201,6 +201,10 @@
 //! | `domain` | the site that browsers and telephones may fill the code of an SMS in on, like `"example.com"`: its last line is then `@example.com #123456` (WICG, "Origin-bound one-time codes delivered via SMS") | no such line |
 //! | `captcha` | whether every wish to be sent a code needs a solved CAPTCHA | `false` |
 //! | `cooldown` | how long after a code the next one can be sent, see `penalty` for its keys `first`, `factor`, `most`, `forget` | `{ first = "1min", forget = "10min" }` |
+//! | `pumping` | `{ prices, spend, reduced }`: messages are counted by what becomes of them, and whoever only causes costs is stopped; needs secrets | nobody watches |
+//! | `pumping.prices` | what a message to each country costs, like `{ RO = 480, VN = 790 }`, in any unit: that of the limits of `spend`; a price for each of `countries` | required |
+//! | `pumping.spend` | limits that this is charged on, in place of their cost on the route, like `["otp-spend-hour", "otp-spend-day"]`; nothing is sent that one of them has not counted | required |
+//! | `pumping.reduced` | the limit on which a message to suspected numbers costs 1 while few are to be sent, and others nothing; by `context.otp.suspect`, the prefix or country | required |
 
 mod address;
 mod algorithm;
@@ -243,7 +247,7 @@ pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
-pub use otp::{Channel, OtpRules, Purpose};
+pub use otp::{Channel, OtpRules, PumpingRules, Purpose};
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};

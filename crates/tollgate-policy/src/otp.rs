@@ -8,11 +8,12 @@ use crate::error::{Error, Result};
 use crate::message::Messages;
 use crate::policy::Policy;
 use crate::suggest;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_core::PenaltyRule;
+use tollgate_core::{LimitName, PenaltyRule};
 
 /// What a code is for, like `login`: a name of the policy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,6 +100,44 @@ pub struct OtpRules {
     /// How long after a code the next one can be sent: longer each time, and shorter again for each
     /// [`forget`](PenaltyRule::forget) since.
     pub cooldown: PenaltyRule,
+    /// What messages cost, and what stops those who share in it; `None`: nobody watches.
+    pub pumping: Option<PumpingRules>,
+}
+
+/// What messages cost, and where that is charged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PumpingRules {
+    pub(crate) prices: BTreeMap<String, u64>,
+    pub(crate) spend: Vec<LimitName>,
+    pub(crate) reduced: LimitName,
+}
+
+impl PumpingRules {
+    /// What a message to this country costs, in the unit of the limits that it is charged on; `None` if codes are not sent there.
+    #[must_use]
+    pub fn price(&self, country: &str) -> Option<u64> {
+        self.prices.get(country).copied()
+    }
+
+    /// The limits that prices are charged on.
+    #[must_use]
+    pub fn spend(&self) -> &[LimitName] {
+        &self.spend
+    }
+
+    /// The limit on which one is charged for a message to suspected numbers, and nothing for others.
+    #[must_use]
+    pub fn reduced(&self) -> &LimitName {
+        &self.reduced
+    }
+
+    /// What a message to `country` costs on each of those limits, if few are sent to its numbers (`is_reduced`) or not. 0 is no
+    /// charge; a message that goes nowhere costs 1.
+    pub fn costs(&self, country: &str, is_reduced: bool) -> impl Iterator<Item = (&LimitName, u64)> {
+        let price = self.price(country).unwrap_or(1);
+        self.spend.iter().map(move |limit| (limit, price)).chain([(&self.reduced, u64::from(is_reduced))])
+    }
 }
 
 impl OtpRules {
@@ -120,6 +159,11 @@ impl OtpRules {
     /// What codes can be for, in file order.
     pub fn purposes(&self) -> impl Iterator<Item = &Purpose> + Clone {
         self.purposes.iter()
+    }
+
+    /// Where codes may be sent to, two letters of ISO 3166-1 each, in file order.
+    pub fn countries(&self) -> impl Iterator<Item = &str> + Clone {
+        self.countries.iter().map(String::as_str)
     }
 
     /// How codes are sent: the first of these that somebody has verified a number or address for. At least one.

@@ -6,6 +6,7 @@
 //! | `captcha` | whether a CAPTCHA is needed, and solved |
 //! | `send` | a code is made, charged on the route's limits and handed to the courier |
 //! | `verify` | a code is counted, compared, used |
+//! | [`suspicion`] | who is asked for a CAPTCHA, or refused, since others have messages sent to numbers like his for money |
 //! | `answer` | what is said, and with which status |
 //! | [`profiles`] | a directory in a file, for development |
 //! | `deployed` | the function with a user pool and a queue, and the one that empties the queue (feature `aws`) |
@@ -20,6 +21,7 @@ mod captcha;
 mod deployed;
 pub mod profiles;
 mod send;
+pub mod suspicion;
 mod verify;
 
 #[cfg(feature = "aws")]
@@ -30,6 +32,7 @@ use lambda_http::{Body, Error, Request, Response};
 use std::sync::Arc;
 use tollgate::http::{Facts, TollgateLayer};
 use tollgate::{Limiter, LivePolicy, Store};
+use tollgate_otp::pumping::Guard;
 use tollgate_otp::{Captcha, Courier, Directory, Otp};
 
 const SEND: &str = "/api/auth/otp/send";
@@ -47,7 +50,8 @@ pub struct Service<S, D, C> {
     policy: LivePolicy,
     limiter: Arc<Limiter<S>>,
     layer: TollgateLayer<S>,
-    otp: Otp,
+    otp: Arc<Otp>,
+    guard: Arc<Guard>,
     directory: D,
     courier: Arc<C>,
     captcha: Option<Box<dyn Captcha>>,
@@ -58,7 +62,8 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
     #[must_use]
     pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, otp: Otp, directory: D, courier: Arc<C>) -> Self {
         let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter));
-        Self { policy, limiter, layer, otp, directory, courier, captcha: None }
+        let (otp, guard) = (Arc::new(otp), Arc::default());
+        Self { policy, limiter, layer, otp, guard, directory, courier, captcha: None }
     }
 
     /// CAPTCHAs are judged by `captcha`. Without a judge nothing is sent where one is needed.
@@ -73,6 +78,12 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         &self.otp
     }
 
+    /// What it knows of who is suspected.
+    #[must_use]
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// Answers one request.
     ///
     /// # Errors
@@ -85,8 +96,9 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         let path = facts.path().unwrap_or(request.uri().path()).to_owned();
         request.extensions_mut().insert(facts);
         match (request.method(), path.as_str()) {
-            (&Method::POST, SEND) => self.send(request).await,
-            (&Method::POST, VERIFY) => self.verify(&request).await,
+            // Boxed, since the SDK's futures are large.
+            (&Method::POST, SEND) => Box::pin(self.send(request)).await,
+            (&Method::POST, VERIFY) => Box::pin(self.verify(&request)).await,
             (&Method::OPTIONS, path) if serves(path) => answer::preflight(),
             (_, path) if serves(path) => answer::other_method(),
             _ => answer::nothing_here(),

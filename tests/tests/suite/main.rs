@@ -22,6 +22,7 @@ mod login;
 mod otp;
 mod pacer;
 mod penalties;
+mod pumping;
 mod regressions;
 mod reported_callers;
 mod revisions;

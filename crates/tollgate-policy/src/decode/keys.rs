@@ -16,7 +16,7 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, CHARGE, EXEMPTION, HTTP, CORS, OTP,
-    COOLDOWN,
+    COOLDOWN, PUMPING,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -104,9 +104,12 @@ pub(super) const OTP: KeyList = KeyList {
         "subject",
         "domain",
         "captcha",
+        "pumping",
     ],
     later: &[],
 };
+
+pub(super) const PUMPING: KeyList = KeyList { table: "pumping", keys: &["prices", "spend", "reduced"], later: &[] };
 
 pub(super) const COOLDOWN: KeyList =
     KeyList { table: "cooldown", keys: &["first", "factor", "most", "forget"], later: &[] };

@@ -1,9 +1,11 @@
-//! `[otp]`: purposes, digits, lifetime, attempts, budget and cooldown of one-time codes.
+//! `[otp]`: purposes, digits, lifetime, attempts, budget and cooldown of one-time codes; `pumping` is a room of its own.
 
 use super::fields::{self, Fields, Node};
 use super::identity;
 use super::keys;
+use super::limits::LimitEntry;
 use super::lock::{Escalation, RangedDuration};
+use super::pumping;
 use super::texts::Texts;
 use crate::canonical::Region;
 use crate::message::{Messages, OF_CODE, OF_SUBJECT, Placeholder};
@@ -42,7 +44,11 @@ const COOLDOWN: Escalation = Escalation {
 
 /// `Some(None)` if there is no `[otp]`, `None` if it has a mistake.
 #[allow(clippy::option_option)]
-pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<Option<OtpRules>> {
+pub(super) fn decode(
+    report: &mut Report<'_>,
+    node: Option<Node<'_>>,
+    limits: &[LimitEntry],
+) -> Option<Option<OtpRules>> {
     let Some(node) = node else { return Some(None) };
     let fields = Fields::open(report, node, "[otp]", &keys::OTP)?;
     let purposes = purposes(report, &fields);
@@ -63,10 +69,12 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
     let domain = fields.get("domain").map(|node| domain(report, node));
     let captcha = fields.get("captcha").map(|node| fields::boolean(report, node, "captcha", "true"));
     let (budget, window) = budget.unwrap_or(Some(BUDGET))?;
+    let countries = countries.unwrap_or_else(|| Some(Vec::new()))?;
+    let pumping = pumping::decode(report, fields.get("pumping"), &countries, limits)?;
     Some(Some(OtpRules {
         purposes: purposes?,
         channels: channels.unwrap_or_else(|| Some(vec![Channel::Sms]))?,
-        countries: countries.unwrap_or_else(|| Some(Vec::new()))?,
+        countries,
         region: region.map_or(Some(None), |region| region.map(Some))?,
         digits: digits.unwrap_or(Some(DIGITS))?,
         ttl: ttl.unwrap_or(Some(TTL))?,
@@ -78,6 +86,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
         subject: subject.map_or(Some(None), |subject| subject.map(Some))?,
         domain: domain.map_or(Some(None), |domain| domain.map(Some))?,
         captcha: captcha.unwrap_or(Some(false))?,
+        pumping,
     }))
 }
 

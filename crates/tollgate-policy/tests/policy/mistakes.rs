@@ -280,6 +280,17 @@ fn one_time_codes() {
     one(&otp("budget = \"many\""), "4:10", "\"many\"");
     one(&otp("cooldown = { most = \"1h\" }"), "4:12", "cooldown has no `first`");
     one(&otp("cooldown = { first = \"1min\", extend = true }"), "4:30", "unknown key `extend` in cooldown");
+    let pumping = |prices: &str, spend: &str, reduced: &str| {
+        let limit = "[limits.spend]\nkey = [\"user\"]\nrate = \"5/h\"\n";
+        otp(&format!(
+            "countries = [\"RO\"]\npumping = {{ prices = {prices}, spend = {spend}, reduced = {reduced} }}\n{limit}"
+        ))
+    };
+    one(&pumping("{ VN = 5 }", "[\"spend\"]", "\"spend\""), "5:22", "no price for RO, where codes are sent to");
+    one(&pumping("{ RO = 0 }", "[\"spend\"]", "\"spend\""), "5:29", "a price must be a whole number from 1");
+    one(&pumping("{ RO = 5 }", "[]", "\"spend\""), "5:42", "`spend` has no limit");
+    one(&pumping("{ RO = 5 }", "[\"spent\"]", "\"spend\""), "5:43", "there is no limit `spent`");
+    one(&pumping("{ RO = 5 }", "[\"spend\"]", "\"few\""), "5:63", "there is no limit `few`");
 }
 
 #[test]

@@ -63,6 +63,10 @@ pub(super) const COUNTS: &[Named] = &[
     ("UnprovenAddress", |c| c.unproven_addresses),
     ("SharedAddress", |c| c.shared_addresses),
     ("UnknownPlan", |c| c.unknown_plans),
+    ("PumpingJudged", |c| c.judged),
+    ("PumpingSuspected", |c| c.pumping_suspected),
+    ("PumpingBlocked", |c| c.pumping_blocked),
+    ("MessageRefused", |c| c.messages_refused),
 ];
 
 #[cfg(test)]

@@ -5,10 +5,11 @@
 use tollgate::lambda::InitError;
 use tollgate::source::{PolicySource, Reader, ReaderOptions};
 use tollgate_otp::Captcha;
+use tollgate_otp::WafCaptcha;
+use tollgate_otp_aws::Turnstile;
 use tollgate_otp_aws::email::EmailOptions;
 use tollgate_otp_aws::sms::SmsOptions;
 use tollgate_otp_aws::turnstile::SITEVERIFY;
-use tollgate_otp_aws::{Turnstile, WafCaptcha};
 
 /// Of the function that answers.
 ///

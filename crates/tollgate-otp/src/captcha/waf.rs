@@ -5,10 +5,10 @@
 //!
 //! Invariant: the two are compared in the same time wherever they differ.
 
+use super::{Captcha, Judged, Proof};
 use ring::hmac::{HMAC_SHA256, Key, Tag, sign, verify};
 use std::fmt;
 use std::future::ready;
-use tollgate_otp::{Captcha, Judged, Proof};
 
 /// What is signed by each of the two, so that neither's length or beginning shows in the time that it takes.
 const SIGNED: &[u8] = b"AWS WAF CAPTCHA";

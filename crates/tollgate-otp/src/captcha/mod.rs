@@ -2,6 +2,10 @@
 //!
 //! Invariant: what nobody could judge is an error, and no error lets anybody pass.
 
+mod waf;
+
+pub use waf::WafCaptcha;
+
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
