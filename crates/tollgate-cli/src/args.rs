@@ -251,6 +251,9 @@ pub struct GuessArgs {
     /// Development server of this machine, started with --clock manual; one of the command's own if not given
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Write a page with a chart, which opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Policy of the command's own server
     #[command(flatten)]
     pub policy: PolicyFile,

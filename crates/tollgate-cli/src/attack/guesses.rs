@@ -2,6 +2,7 @@
 //!
 //! Invariant: time is the server's, which is moved; the same seed makes the same guesses.
 
+use super::page::{self, BLUE, GREY, RED};
 use super::target::{Answer, Target};
 use crate::args::GuessArgs;
 use crate::error::{CliError, Result};
@@ -60,26 +61,68 @@ struct Guessing {
     honest_blocked: u64,
     /// Guesses that have an even chance of being right, at this pace, after so many years.
     years_for_even_odds: Option<f64>,
+    /// What there was so far, from time to time.
+    series: Vec<Point>,
 }
 
-fn told(args: &GuessArgs, done: &Guessing) -> Result<()> {
-    output::result(args.json, done, || {
-        let refused = done.refused_after_s.map_or("never".to_owned(), |s| format!("after {s} s"));
-        let years = done.years_for_even_odds.map(|years| format!("; even odds take {years:.0} years at this pace"));
+/// What there was at one time of an attack.
+#[derive(Debug, Serialize)]
+struct Point {
+    /// Simulated hours since it began.
+    hour: f64,
+    guesses: u64,
+    compared: u64,
+    messages: u64,
+}
+
+impl Guessing {
+    /// So far at `seconds` since the attack began.
+    fn mark(&mut self, seconds: u64) {
+        let Self { guesses, compared, messages, .. } = *self;
+        let hour = Duration::from_secs(seconds).as_secs_f64() / HOUR.as_secs_f64();
+        self.series.push(Point { hour, guesses, compared, messages });
+    }
+
+    /// In a sentence or two.
+    fn text(&self) -> String {
+        let refused = self.refused_after_s.map_or("never".to_owned(), |s| format!("after {s} s"));
+        let years = self.years_for_even_odds.map(|years| format!("; even odds take {years:.0} years at this pace"));
         format!(
             "{} in {} simulated h: {} messages, {} guesses, {} compared, {} right; first refused {refused}\n\
              people: {} sign-ins, {} failed{}",
-            done.attack,
-            done.simulated_hours,
-            done.messages,
-            done.guesses,
-            done.compared,
-            done.right,
-            done.honest,
-            done.honest_blocked,
+            self.attack,
+            self.simulated_hours,
+            self.messages,
+            self.guesses,
+            self.compared,
+            self.right,
+            self.honest,
+            self.honest_blocked,
             years.unwrap_or_default(),
         )
-    })
+    }
+
+    /// The page with its chart.
+    fn page(&self) -> Result<String> {
+        #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let of = |value: fn(&Point) -> u64| self.series.iter().map(|at| (at.hour, value(at) as f64)).collect();
+        let series = [
+            ("guesses", GREY, of(|at| at.guesses)),
+            ("compared", RED, of(|at| at.compared)),
+            ("messages", BLUE, of(|at| at.messages)),
+        ];
+        let hours = self.series.iter().map(|at| at.hour).fold(f64::MIN_POSITIVE, f64::max);
+        let chart = page::lines("so far", hours, &series)?;
+        let title = format!("{}, seed {}", self.attack, self.seed);
+        Ok(page::page(&title, &format!("<p>{}</p>{chart}", self.text().replace('\n', "<br>"))))
+    }
+}
+
+fn told(args: &GuessArgs, done: &Guessing) -> Result<()> {
+    if let Some(path) = &args.html {
+        page::write(path, &done.page()?)?;
+    }
+    output::result(args.json, done, || done.text())
 }
 
 async fn send(target: &Target, who: &str, from: &str) -> Result<Answer> {
@@ -130,6 +173,7 @@ pub(super) async fn bruteforce(args: &GuessArgs) -> Result<()> {
         let wait = wait.clamp(1, next_person.saturating_sub(now).max(1));
         target.advance(Duration::from_secs(wait)).await?;
         now += wait;
+        done.mark(now);
     }
     #[allow(clippy::cast_precision_loss, reason = "some hundreds")]
     let a_year = done.compared as f64 * 365.0 * 24.0 / HOURS as f64;
@@ -188,6 +232,7 @@ pub(super) async fn race(args: &GuessArgs) -> Result<()> {
         done.honest_blocked += u64::from(!signs_in(&target, BYSTANDER).await?);
         target.advance(HOUR).await?;
         done.simulated_hours += 1;
+        done.mark(done.simulated_hours * HOUR.as_secs());
     }
     told(args, &done)?;
     if most > 1 {
@@ -229,6 +274,7 @@ pub(super) async fn spray(args: &GuessArgs) -> Result<()> {
         // In steps, since each is a request.
         if n % STEP == STEP - 1 {
             target.advance(pause * STEP).await?;
+            done.mark((pause * (n + 1)).as_secs());
         }
     }
     told(args, &done)

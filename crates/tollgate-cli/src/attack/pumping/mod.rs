@@ -76,9 +76,7 @@ pub(crate) async fn run(args: &PumpingArgs) -> Result<()> {
     let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
     let report = report(policy, seed, args.seeds).await?;
     if let Some(path) = &args.html {
-        let page = page::render(&report)?;
-        std::fs::write(path, page).map_err(|e| CliError::System(format!("cannot write {}: {e}", path.display())))?;
-        output::note(format!("charts are in {}", path.display()));
+        super::page::write(path, &page::render(&report)?)?;
     }
     output::result(args.json, &report, || text(&report))
 }
