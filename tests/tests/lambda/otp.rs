@@ -385,3 +385,28 @@ async fn a_captcha_that_nobody_judges_lets_nobody_pass() {
     assert_eq!(codes.send().await.status, 503);
     assert!(codes.aws.queued().is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_message_costs_is_reserved_before_it_and_given_back_where_the_queue_does_not_take_it() {
+    let limits = "[otp.pumping]\nprices = { RO = 480 }\nspend = ['spend']\nreduced = 'few'\n\
+        [limits.spend]\nkey = ['country']\nalgorithm = 'fixed-window'\nrate = '1000/30day'\nrefund_on = '5xx'\n\
+        [limits.few]\nkey = ['suspect']\nrate = '6/h'\n[limits.sends]";
+    let policy = POLICY.replace("[limits.sends]", limits).replace("['sends']", "['sends', 'spend', 'few']").replace(
+        "user = 'claims.sub'",
+        "user = 'claims.sub'\ncountry = 'context.otp.country'\nsuspect = 'context.otp.suspect'",
+    );
+    let mut codes = Codes::by(&policy).await;
+    let mut send_as_another = async |fault: Option<Fault>| {
+        codes.user = unique("alice");
+        codes.aws.add(&codes.user, &[("phone_number", NUMBER), ("phone_number_verified", "true")]);
+        codes.aws.fail("SendMessage", fault);
+        codes.send().await.status
+    };
+    for _ in 0..3 {
+        assert_eq!(send_as_another(Some(Fault::Status(400, "AccessDeniedException"))).await, 503);
+    }
+    // Of 1000 there are 480 for each of two.
+    assert_eq!(send_as_another(None).await, 202);
+    assert_eq!(send_as_another(None).await, 202);
+    assert_eq!(send_as_another(None).await, 429);
+}
