@@ -58,7 +58,7 @@ impl Country {
                 let number = self.random.u32(..) & !1;
                 assert!(add(Change::Sent(Marks { number, next: number + 1 })) || add(Change::SentOnly));
                 if self.random.f64() < demand.conversion {
-                    add(Change::Verified);
+                    add(Change::Verified(1));
                 }
             }
         }

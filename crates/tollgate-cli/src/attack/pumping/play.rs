@@ -19,6 +19,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// How long a person needs for a CAPTCHA, and waits after a refusal.
 const SOLVES: Duration = Duration::from_secs(15);
 const COMES_BACK: Duration = Duration::from_secs(300);
+/// How long a verified code waits until it is counted, at worst: the table has refused the courier once.
+const COUNTED: Duration = Duration::from_secs(22);
 /// How often he comes back.
 const PATIENCE: u32 = 3;
 
@@ -184,7 +186,7 @@ impl Play<'_> {
                 self.point(at, 2);
                 self.day.usual += self.price(caller);
                 if let Some(after) = types_after {
-                    self.push(at + Duration::from_secs(*after), Event::TypedByPerson { index, made_at });
+                    self.push(at + Duration::from_secs(*after) + COUNTED, Event::TypedByPerson { index, made_at });
                 }
             }
             Answer::Captcha => {
@@ -216,7 +218,7 @@ impl Play<'_> {
                 self.day.lost += self.price(caller);
                 self.point(at, 1);
                 if *types {
-                    self.push(at + SOLVES, Event::TypedByRobot { index, made_at });
+                    self.push(at + SOLVES + COUNTED, Event::TypedByRobot { index, made_at });
                 }
             }
             Answer::Captcha if self.day.detected_after_min.is_none() => {

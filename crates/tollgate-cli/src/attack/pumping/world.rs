@@ -123,7 +123,7 @@ impl World {
 
     /// The code of a message that was made then is verified.
     pub(super) fn verified(&mut self, to: &Destination, made_at: Timestamp) {
-        self.count(to, made_at, Change::Verified);
+        self.count(to, made_at, Change::Verified(1));
     }
 
     /// What the sentinel does every minute.
