@@ -1,4 +1,4 @@
-//! `POST /api/auth/otp/verify`: a code is counted, compared, used. And the cookie of a known device for whoever has it right.
+//! `POST /api/auth/otp/verify`: a code is counted, compared, used. And the cookie of a known device for whoever has it right and none yet.
 //!
 //! What else follows from a right code goes through the courier, and nobody waits for it: the provider is told, and the message counts as
 //! one that somebody wanted.
@@ -8,17 +8,14 @@
 use crate::Service;
 use crate::answer::{self, Answer};
 use crate::caller::{Addressed, Caller};
-use crate::suspicion;
+use crate::{device, suspicion};
 use lambda_http::Request;
 use lambda_http::http::header;
 use serde::Deserialize;
-use tollgate::tollgate_policy::{self, Source};
-use tollgate::{Policy, Store};
+use tollgate::tollgate_policy;
+use tollgate::{Policy, Store, Timestamp};
 use tollgate_otp::pumping::Credit;
 use tollgate_otp::{Checked, Courier, Destination, Directory, Errand, Verification};
-
-/// The dimension by which a device is known whose owner has verified a code on it, if the policy has it.
-const DEVICE: &str = "verified_device";
 
 /// What is typed.
 #[derive(Deserialize)]
@@ -47,7 +44,7 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             return answer::verified(checked.verification);
         }
         self.tell(&policy, to.as_ref(), checked).await;
-        self.verified(&policy, &caller)
+        self.verified(&policy, &caller, request)
     }
 
     /// What is said of the code, and where it was sent.
@@ -80,15 +77,22 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         }
     }
 
-    fn verified(&self, policy: &Policy, caller: &Caller) -> Answer {
+    fn verified(&self, policy: &Policy, caller: &Caller, request: &Request) -> Answer {
         let mut answer = answer::verified(Verification::Verified)?;
-        if matches!(policy.identity().source(DEVICE), Some(Source::Device(_))) {
-            match policy.device_cookie(DEVICE, &caller.user, self.limiter.store().moment().now) {
-                Ok(cookie) => drop(answer.headers_mut().append(header::SET_COOKIE, cookie.set_cookie().parse()?)),
-                // Whoever has the right code has verified it; the device stays a stranger.
-                Err(error) => tracing::warn!(%error, "no cookie for a known device"),
-            }
+        if self.known_since(policy, caller, request).is_some() {
+            return Ok(answer);
+        }
+        match device::cookie(policy, &caller.user, self.limiter.store().moment().now) {
+            Ok(Some(cookie)) => drop(answer.headers_mut().append(header::SET_COOKIE, cookie.set_cookie().parse()?)),
+            Ok(None) => {}
+            // Whoever has the right code has verified it; the device stays a stranger.
+            Err(error) => tracing::warn!(%error, "no cookie for a known device"),
         }
         Ok(answer)
+    }
+
+    /// Since when the caller has been known on the device that he asks with.
+    pub(crate) fn known_since(&self, policy: &Policy, caller: &Caller, request: &Request) -> Option<Timestamp> {
+        device::known_since(policy, &caller.user, request.headers(), self.limiter.store().moment().now)
     }
 }

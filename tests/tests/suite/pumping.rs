@@ -70,7 +70,12 @@ async fn of_two_who_judge_at_once_one_writes_the_ladder() {
 }
 
 fn send(dev: &Dev, who: &str, from: &str) -> (u16, Value) {
-    let headers = format!("x-dev-principal: {who}\r\nx-dev-source-ip: {from}\r\n");
+    send_with(dev, who, from, "")
+}
+
+/// The same with a cookie's line.
+fn send_with(dev: &Dev, who: &str, from: &str, cookie: &str) -> (u16, Value) {
+    let headers = format!("x-dev-principal: {who}\r\nx-dev-source-ip: {from}\r\n{cookie}");
     let (status, _, body) = dev.ask_with("POST", "/api/auth/otp/send", &headers, r#"{"purpose":"login"}"#);
     (status, body)
 }
@@ -190,6 +195,64 @@ async fn credits_that_are_alike_are_one_write_and_as_many_as_were_given() {
         }
         assert!(guard::credit(&items, &credits).await.is_empty());
     }
+}
+
+/// Signs in; the line of the cookie that the device gets.
+fn sign_in(dev: &Dev, who: &str, cookie: &str) -> Option<String> {
+    let (status, sent) = send_with(dev, &format!("{who},captcha=solved"), "203.0.113.7", cookie);
+    assert_eq!(status, 202, "{who}: {sent}");
+    let body = json!({ "challenge": sent["challenge"], "purpose": "login", "code": last_code(dev) }).to_string();
+    let answer = dev.answer("POST", "/api/auth/otp/verify", &format!("x-dev-principal: {who}\r\n{cookie}"), &body);
+    assert!(answer.contains(" 200 "), "{answer}");
+    crate::dev::cookie(&answer)
+}
+
+#[test]
+fn who_was_known_before_his_numbers_were_suspected_is_asked_for_a_captcha_at_most_and_nobody_else() {
+    let number = |n: usize| json!({ "phone": format!("+4072100{n:04}"), "verified": true });
+    let mut profiles: serde_json::Map<_, _> = (0..160).map(|n| (format!("robot-{n}"), number(n))).collect();
+    let people = ["alice", "dave", "erin", "frank", "grace"];
+    profiles.extend(people.iter().enumerate().map(|(n, who)| ((*who).to_owned(), number(9001 + 2 * n))));
+    profiles.insert("bob".to_owned(), json!({ "phone": "+40745123456", "verified": true }));
+    let text = std::fs::read_to_string(repository("infra/tollgate.toml")).unwrap();
+    let wide = text.replace("rate    = \"40/h\"", "rate    = \"4000/h\"");
+    assert_ne!(text, wide, "the limit of a block is in the way of such an attack");
+    let file = |suffix: &str, text: &str| {
+        let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    };
+    let (profiles, policy) = (file(".json", &Value::Object(profiles).to_string()), file(".toml", &wide));
+    let path = |file: &tempfile::NamedTempFile| file.path().to_str().unwrap().to_owned();
+    let dev = Dev::start(&["--clock", "manual", "--profiles", &path(&profiles), "--policy", &path(&policy)]);
+    let robot = |n: usize| send(&dev, &format!("user=robot-{n},captcha=solved"), &format!("203.0.113.{n}"));
+    let (before, bobs) = (sign_in(&dev, "user=alice", "").unwrap(), sign_in(&dev, "user=bob", "").unwrap());
+    dev.advance_ms(1000);
+    assert!((0..30).all(|n| robot(n).0 == 202));
+    assert_eq!(judge(&dev)["steps"][0]["to"], "captcha");
+    let late = sign_in(&dev, "user=dave", "").unwrap();
+    // Those who solve CAPTCHAs type no codes.
+    dev.advance_ms(300_000);
+    assert!((30..130).all(|n| robot(n).0 == 202));
+    let reduced = (0..15).any(|_| {
+        dev.advance_ms(60_000);
+        judge(&dev)["standings"][0]["rung"] == "reduced"
+    });
+    assert!(reduced, "{}", judge(&dev));
+    assert!((130..145).any(|n| robot(n).0 == 429), "six an hour");
+    let forged = before.replace("=dev.", "=dev.A");
+    let (solved, refused) = (|who: &str| format!("user={who},captcha=solved"), (429, "rate_limited".into()));
+    // Strangers; with another's device; with a token that was changed; and who was known too late.
+    let cookies = [("erin", ""), ("frank", &*bobs), ("grace", &before), ("alice", &forged), ("dave", &late)];
+    for (who, cookie) in cookies {
+        let (status, body) = send_with(&dev, &solved(who), "198.51.100.7", cookie);
+        assert_eq!((status, body["error"].clone()), refused, "{who}: {body}");
+    }
+    // The limit that denies leaves a cooldown.
+    dev.advance_ms(61_000);
+    let (status, body) = send_with(&dev, "user=alice", "198.51.100.7", &before);
+    assert_eq!((status, &body["error"]), (403, &"captcha_required".into()));
+    assert_eq!(sign_in(&dev, "user=alice", &before), None, "what tells since when is kept");
 }
 
 fn sample() -> Policy {

@@ -289,12 +289,16 @@ impl Judgement<'_> {
 
     fn raise(&self, next: &mut Ladder, scope: &Scope, from: Rung, raised: u32, why: Why) -> Step {
         let mut standing = Standing::raised(self.country, from, raised, self.now);
+        if let Some(known) = next.standings.get(scope) {
+            standing.suspected = known.suspected;
+        }
         // What it restricts no less needs no standing of its own.
         if !scope.is_country() {
             next.standings.retain(|other, inside| {
                 let is_over = other.as_str().starts_with(scope.as_str()) && inside.rung <= standing.rung;
                 if is_over {
                     standing.raised = standing.raised.max(inside.raised);
+                    standing.suspected = standing.suspected.min(inside.suspected);
                 }
                 !is_over
             });

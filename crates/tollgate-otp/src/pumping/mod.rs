@@ -34,5 +34,5 @@ pub use credit::{Credit, Credits};
 pub use guard::{Counted, Guard};
 pub use judge::{Step, Why, judge};
 pub use ladder::{Ladder, Rung, Scope, Standing};
-pub use suspicion::Suspicion;
+pub use suspicion::{Shown, Suspicion};
 pub use watch::{Watched, watch};

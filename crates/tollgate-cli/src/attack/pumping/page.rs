@@ -3,7 +3,7 @@
 //! Invariant: everything is in the page, as SVG; it loads and runs nothing.
 
 use super::play::POINT;
-use super::{Day, Report};
+use super::{Day, Played, Report};
 use crate::error::{CliError, Result};
 use plotters::prelude::*;
 
@@ -13,7 +13,7 @@ const SIZE: (u32, u32) = (900, 320);
 pub(super) fn render(report: &Report) -> Result<String> {
     let worst = report.days.iter().max_by(|a, b| a.defended.loss_percent.total_cmp(&b.defended.loss_percent));
     let Some(worst) = worst else { return Err(CliError::Input("nothing was played".to_owned())) };
-    let rows: String = report.days.iter().map(|played| row(&played.defended)).collect();
+    let rows: String = report.days.iter().map(row).collect();
     let text = super::text(report);
     let summary = text.lines().last().unwrap_or_default();
     let messages = messages(&worst.defended)?;
@@ -24,7 +24,7 @@ pub(super) fn render(report: &Report) -> Result<String> {
          td,th{{padding:.2rem .8rem;text-align:right}}td:last-child{{text-align:left}}svg{{max-width:100%;height:auto}}</style>\
          <h1>SMS pumping, {} seeds from {}</h1><p>{summary}</p>\
          <h2>Messages, seed {}</h2>{messages}<h2>The attack's bill, seed {}</h2>{bills}\
-         <h2>Every seed</h2><table><tr><th>seed<th>found, min<th>lost, %<th>people<th>CAPTCHAs<th>blocked<th>attack</tr>{rows}</table></html>\n",
+         <h2>Every seed</h2><table><tr><th>seed<th>found, min<th>lost, %<th>people<th>known, %<th>CAPTCHAs<th>blocked<th>were all strangers<th>attack</tr>{rows}</table></html>\n",
         report.days.len(),
         report.seed,
         worst.defended.seed,
@@ -32,10 +32,14 @@ pub(super) fn render(report: &Report) -> Result<String> {
     ))
 }
 
-fn row(day: &Day) -> String {
+fn row(Played { defended: day, strangers, .. }: &Played) -> String {
     let found = day.detected_after_min.map_or("never".to_owned(), |minutes| format!("{minutes:.1}"));
-    let Day { seed, loss_percent, people, challenged, blocked, attack, .. } = day;
-    format!("<tr><td>{seed}<td>{found}<td>{loss_percent:.2}<td>{people}<td>{challenged}<td>{blocked}<td>{attack}</tr>")
+    let Day { seed, loss_percent, people, known_percent, challenged, blocked, attack, .. } = day;
+    let of_strangers = strangers.blocked;
+    format!(
+        "<tr><td>{seed}<td>{found}<td>{loss_percent:.2}<td>{people}<td>{known_percent}<td>{challenged}<td>{blocked}\
+         <td>{of_strangers}<td>{attack}</tr>"
+    )
 }
 
 fn failed(error: impl std::fmt::Display) -> CliError {

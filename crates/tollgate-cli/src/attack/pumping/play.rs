@@ -49,6 +49,8 @@ pub struct Day {
     pub loss_percent: f64,
     /// People who wanted to sign in.
     pub people: u64,
+    /// Those of a hundred who have signed in before, on the device that they ask with: assumed, by seed.
+    pub known_percent: u32,
     /// Those who had to solve a CAPTCHA.
     pub challenged: u64,
     /// Those who were sent nothing, however often they came back.
@@ -104,7 +106,7 @@ struct Play<'a> {
 pub(super) fn traffic(policy: &Policy, seed: u64) -> Result<Traffic> {
     let no_rules = || CliError::Input("the policy has no [otp.pumping], so that nobody is watched".to_owned());
     let rules = policy.otp().ok_or_else(no_rules)?;
-    Traffic::of(rules, rules.pumping.as_ref().ok_or_else(no_rules)?, seed, START)
+    Traffic::of(policy, rules, rules.pumping.as_ref().ok_or_else(no_rules)?, seed, START)
 }
 
 /// Plays a day.
@@ -113,6 +115,7 @@ pub(super) async fn play(policy: &Arc<Policy>, traffic: &Traffic, defence: Defen
         seed: traffic.seed,
         attack: traffic.attack.told(),
         people: traffic.people.len() as u64,
+        known_percent: traffic.known,
         series: vec![[0; 3]; usize::try_from(DAY.as_secs() / (60 * POINT)).unwrap_or(0)],
         ..Day::default()
     };
