@@ -125,6 +125,7 @@ mod client_address;
 mod cookie;
 mod cors;
 mod costs;
+mod device;
 mod dimension;
 mod error;
 #[cfg(feature = "lambda")]
@@ -146,6 +147,7 @@ mod wait;
 pub use answer::{Additions, Answer, Decided, Exchange};
 pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, body_field, read_ahead};
 pub use costs::{Costs, NotSettled};
+pub use device::known_device;
 pub use facts::Facts;
 pub use identify::{Explained, Matched, explain, matched};
 pub use language::preferred as preferred_languages;

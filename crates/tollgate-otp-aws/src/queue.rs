@@ -1,6 +1,6 @@
 //! Errands on SQS.
 //!
-//! Invariant: what is in a message is sealed, and a message that is there twice does no harm: whoever takes it claims the code first.
+//! Invariant: what is in a message is sealed, and one that is there twice sends nothing twice: whoever takes it claims the code first.
 
 use crate::failure::told;
 use crate::once_more;

@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::delivery::Receipt;
 use crate::destination::Destination;
 use crate::otp::Issued;
+use crate::pumping::Credit;
 use crate::storage;
 use std::fmt;
 use std::future::Future;
@@ -83,8 +84,21 @@ impl fmt::Debug for Message {
 pub enum Errand {
     /// The message is to be delivered, once.
     Deliver(Box<Message>),
-    /// The provider is to be told that the message with this receipt was read.
-    Arrived(Receipt),
+    /// Its code was verified.
+    Verified {
+        /// The provider is to be told that the message with this receipt was read.
+        receipt: Option<Receipt>,
+        /// This is to be counted, together with others.
+        credit: Option<Credit>,
+    },
+}
+
+impl Errand {
+    /// What is to be counted.
+    #[must_use]
+    pub fn credit(&self) -> Option<&Credit> {
+        if let Self::Verified { credit, .. } = self { credit.as_ref() } else { None }
+    }
 }
 
 /// An errand was not taken, or nobody knows. Nothing contains a code or a number.

@@ -1,7 +1,8 @@
 //! Takes messages from the queue to their carrier, each once.
 //!
 //! Invariant: a carrier is asked only after the write that claims the message is known to have been applied, and a message is pending
-//! again only where the carrier knows that nothing was sent ([`delivery`]).
+//! again only where the carrier knows that nothing was sent ([`delivery`]). A verified code whose errand is handed out again may be counted
+//! twice: the condition bounds what that comes to, and the other way round people look as if they had never typed theirs.
 
 use crate::carrier::{Carrier, Undelivered};
 use crate::courier::{Errand, Message};
@@ -10,6 +11,8 @@ use crate::destination::Destination;
 use crate::error::{Error, Result};
 use crate::item::Item;
 use crate::otp::{self, Met};
+use crate::pumping::{Credits, guard};
+use futures_util::future::{join, join_all};
 use std::time::Duration;
 use tollgate_core::Timestamp;
 use tollgate_dynamodb::Items;
@@ -20,6 +23,8 @@ use tollgate_dynamodb::Items;
 pub enum Dispatched {
     /// The carrier has taken it.
     Sent,
+    /// The carrier has nothing to do with it.
+    Counted,
     /// It goes nowhere: the account has nothing that codes are sent to.
     Nowhere,
     /// Its code is good no longer, or somebody else has or had the message.
@@ -44,25 +49,42 @@ impl<C: Carrier> Dispatcher<C> {
         Self { items, carrier }
     }
 
-    /// Runs an errand, however often the queue hands it out.
+    /// Runs errands at once, however often the queue hands them out; what they have counted alike is one write. What became of each, in
+    /// order.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] and [`Error::Undelivered`]: it was not run, and handing it out again is safe and of use.
-    pub async fn run(&self, errand: &Errand) -> Result<Dispatched> {
+    /// Of an errand, [`Error::Store`] and [`Error::Undelivered`]: it was not run, and handing it out again is safe and of use.
+    pub async fn run(&self, errands: &[Errand]) -> Vec<Result<Dispatched>> {
+        let credits = Credits::of(errands);
+        let each = join_all(errands.iter().map(|errand| self.run_one(errand)));
+        let (each, uncounted) = join(each, guard::credit(&self.items, &credits)).await;
+        let both = each.into_iter().zip(errands).map(|(told, errand)| {
+            let error = errand.credit().and_then(|credit| uncounted.get(credit));
+            error.map_or(told, |error| Err(error.clone().into()))
+        });
+        both.collect()
+    }
+
+    async fn run_one(&self, errand: &Errand) -> Result<Dispatched> {
         match errand {
             Errand::Deliver(message) => match &message.to {
                 Some(to) => self.deliver(to, message).await,
                 None => Ok(Dispatched::Nowhere),
             },
-            Errand::Arrived(receipt) => match self.carrier.arrived(receipt).await {
-                Ok(()) => Ok(Dispatched::Sent),
-                Err(error @ Undelivered::NotNow(_)) => Err(error.into()),
-                Err(error) => {
-                    tracing::warn!(%error, "the provider is not told of a read message");
-                    Ok(Dispatched::Refused)
-                }
-            },
+            Errand::Verified { receipt: Some(receipt), .. } => self.tell(receipt).await,
+            Errand::Verified { receipt: None, .. } => Ok(Dispatched::Counted),
+        }
+    }
+
+    async fn tell(&self, receipt: &Receipt) -> Result<Dispatched> {
+        match self.carrier.arrived(receipt).await {
+            Ok(()) => Ok(Dispatched::Sent),
+            Err(error @ Undelivered::NotNow(_)) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%error, "the provider is not told of a read message");
+                Ok(Dispatched::Refused)
+            }
         }
     }
 

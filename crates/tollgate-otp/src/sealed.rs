@@ -12,6 +12,7 @@ use crate::courier::{Errand, Message};
 use crate::delivery::Receipt;
 use crate::destination::Destination;
 use crate::error::{Error, Result};
+use crate::pumping::{Credit, Window};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -27,19 +28,27 @@ const SALT: usize = 16;
 
 #[derive(Serialize, Deserialize)]
 enum Written<'a> {
-    #[serde(rename = "deliver")]
-    Deliver {
-        #[serde(borrow)]
-        to: Option<(Cow<'a, str>, Cow<'a, str>)>,
-        code: Cow<'a, str>,
-        purpose: Cow<'a, str>,
-        text: Cow<'a, str>,
-        subject: Cow<'a, str>,
-        challenge: Cow<'a, str>,
-        item: Cow<'a, str>,
-    },
+    #[serde(rename = "deliver", borrow)]
+    Deliver(Letter<'a>),
     #[serde(rename = "arrived")]
-    Arrived { receipt: Cow<'a, str> },
+    Verified {
+        receipt: Option<Cow<'a, str>>,
+        /// Window, country and block; what was sealed before there were credits has none.
+        #[serde(default, borrow)]
+        credit: Option<(u64, Cow<'a, str>, Cow<'a, str>)>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Letter<'a> {
+    #[serde(borrow)]
+    to: Option<(Cow<'a, str>, Cow<'a, str>)>,
+    code: Cow<'a, str>,
+    purpose: Cow<'a, str>,
+    text: Cow<'a, str>,
+    subject: Cow<'a, str>,
+    challenge: Cow<'a, str>,
+    item: Cow<'a, str>,
 }
 
 impl Errand {
@@ -49,16 +58,7 @@ impl Errand {
     ///
     /// [`Error::Policy`] without secrets, [`Error::NoRandomness`].
     pub fn seal(&self, secrets: &KeySecrets) -> Result<String> {
-        let mut sealed = vec![0; SALT];
-        crate::random(&mut sealed)?;
-        let (kid, key) = secrets.sign(&[SIGNED, &sealed]).ok_or_else(crate::otp::no_secrets)?;
-        let mut text = self.written()?;
-        let aad = Aad::from(kid.as_bytes());
-        let tag = cipher(key)?.seal_in_place_separate_tag(nonce(), aad, &mut text);
-        let tag = tag.map_err(|_| Error::Sealed("it is too long"))?;
-        sealed.extend_from_slice(&text);
-        sealed.extend_from_slice(tag.as_ref());
-        Ok(format!("{kid}.{}", URL_SAFE_NO_PAD.encode(sealed)))
+        seal(self.written()?, secrets)
     }
 
     /// What `text` was sealed of.
@@ -80,27 +80,48 @@ impl Errand {
     }
 
     fn written(&self) -> Result<Zeroizing<Vec<u8>>> {
-        let challenge = |message: &Message| message.challenge.to_string().into();
         let written = match self {
-            Self::Arrived(receipt) => Written::Arrived { receipt: receipt.as_str().into() },
-            Self::Deliver(message) => Written::Deliver {
-                to: message.to.as_ref().map(|to| (to.channel().as_str().into(), to.address().into())),
-                code: message.code.digits().into(),
-                purpose: message.purpose.as_str().into(),
-                text: message.text.as_str().into(),
-                subject: message.subject.as_str().into(),
-                challenge: challenge(message),
-                item: message.item.as_str().into(),
+            Self::Verified { receipt, credit } => Written::Verified {
+                receipt: receipt.as_ref().map(|receipt| receipt.as_str().into()),
+                credit: credit.as_ref().map(|Credit { window, country, block }| {
+                    (window.0, country.as_str().into(), block.as_str().into())
+                }),
             },
+            Self::Deliver(message) => Written::Deliver(Letter::of(message)),
         };
         serde_json::to_vec(&written).map(Zeroizing::new).map_err(|_| Error::Sealed("it cannot be written"))
     }
 
     fn read(written: Written<'_>, policy: &Policy) -> Result<Self> {
-        let Written::Deliver { to, code, purpose, text, subject, challenge, item } = written else {
-            let Written::Arrived { receipt } = written else { return Err(Error::Sealed("another version wrote it")) };
-            return Ok(Self::Arrived(Receipt::new(receipt)));
-        };
+        match written {
+            Written::Deliver(letter) => letter.read(policy).map(|message| Self::Deliver(Box::new(message))),
+            Written::Verified { receipt, credit } => {
+                let credit = credit.map(|(window, country, block)| Credit {
+                    window: Window(window),
+                    country: country.into_owned(),
+                    block: block.into_owned(),
+                });
+                Ok(Self::Verified { receipt: receipt.map(Receipt::new), credit })
+            }
+        }
+    }
+}
+
+impl<'a> Letter<'a> {
+    fn of(message: &'a Message) -> Self {
+        Self {
+            to: message.to.as_ref().map(|to| (to.channel().as_str().into(), to.address().into())),
+            code: message.code.digits().into(),
+            purpose: message.purpose.as_str().into(),
+            text: message.text.as_str().into(),
+            subject: message.subject.as_str().into(),
+            challenge: message.challenge.to_string().into(),
+            item: message.item.as_str().into(),
+        }
+    }
+
+    fn read(self, policy: &Policy) -> Result<Message> {
+        let Self { to, code, purpose, text, subject, challenge, item } = self;
         let (rules, purpose) = policy.otp_for(&purpose)?;
         let to = to.and_then(|(channel, address)| {
             let channel = Channel::ALL.into_iter().find(|known| known.as_str() == channel)?;
@@ -114,9 +135,21 @@ impl Errand {
         let code = Code::parse(&code, rules.digits)?;
         let challenge: ChallengeId = challenge.parse().map_err(|_| Error::Sealed("another version wrote it"))?;
         let (text, subject, item) = (Zeroizing::new(text.into_owned()), subject.into_owned(), item.into_owned());
-        let message = Message { to, code, purpose: purpose.clone(), text, subject, challenge, item };
-        Ok(Self::Deliver(Box::new(message)))
+        Ok(Message { to, code, purpose: purpose.clone(), text, subject, challenge, item })
     }
+}
+
+/// What is written of an errand, as text that only whoever has the secrets can read.
+fn seal(mut text: Zeroizing<Vec<u8>>, secrets: &KeySecrets) -> Result<String> {
+    let mut sealed = vec![0; SALT];
+    crate::random(&mut sealed)?;
+    let (kid, key) = secrets.sign(&[SIGNED, &sealed]).ok_or_else(crate::otp::no_secrets)?;
+    let aad = Aad::from(kid.as_bytes());
+    let tag = cipher(key)?.seal_in_place_separate_tag(nonce(), aad, &mut text);
+    let tag = tag.map_err(|_| Error::Sealed("it is too long"))?;
+    sealed.extend_from_slice(&text);
+    sealed.extend_from_slice(tag.as_ref());
+    Ok(format!("{kid}.{}", URL_SAFE_NO_PAD.encode(sealed)))
 }
 
 /// The cipher under a key that no other message has.
@@ -138,9 +171,12 @@ mod tests {
     use crate::challenge::Recipient;
     use crate::otp::Issued;
     use std::time::Duration;
+    use tollgate_core::Timestamp;
 
     const OLD: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
     const NEW: &str = "k2=__79_Pv6-fj39vX08_Lx8O_u7ezr6uno5-bl5OPi4eA";
+
+    const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
     fn policy(secrets: &str, countries: &str) -> Policy {
         let text = format!("version = 1\n[otp]\npurposes = ['login']\ncountries = [{countries}]\n");
@@ -153,7 +189,7 @@ mod tests {
         let issued = Issued {
             challenge: ChallengeId::new([1; 16]),
             code: Code::parse("012345", 6).unwrap(),
-            made_at: tollgate_core::Timestamp::from_secs(1_767_225_600),
+            made_at: START,
             expires_in: Duration::from_secs(300),
             resend_after: Duration::from_secs(60),
         };
@@ -176,8 +212,24 @@ mod tests {
         assert_eq!((&found.to, found.code.digits(), &found.purpose), (&message.to, "012345", &message.purpose));
         assert_eq!((found.text, found.subject), (message.text, message.subject));
         assert_eq!((found.challenge, found.item.as_str()), (message.challenge, "1/otp/login/user:alice"));
-        let sealed = Errand::Arrived(Receipt::new("abc")).seal(policy.secrets()).unwrap();
-        assert!(matches!(Errand::open(&sealed, &policy).unwrap(), Errand::Arrived(found) if found.as_str() == "abc"));
+        let (receipt, credit) = (Receipt::new("abc"), Credit::of(&message.to.unwrap(), START));
+        for (receipt, credit) in
+            [(Some(receipt.clone()), None), (None, Some(credit.clone())), (Some(receipt), Some(credit))]
+        {
+            let sealed = Errand::Verified { receipt: receipt.clone(), credit: credit.clone() };
+            let found = Errand::open(&sealed.seal(policy.secrets()).unwrap(), &policy).unwrap();
+            let Errand::Verified { receipt: found, credit: given } = found else { panic!("{found:?}") };
+            assert_eq!((found, given), (receipt, credit));
+        }
+    }
+
+    #[test]
+    fn what_was_sealed_before_there_were_credits_is_opened() {
+        let policy = policy(OLD, "'RO'");
+        let written = br#"{"arrived":{"receipt":"abc"}}"#.to_vec();
+        let found = Errand::open(&seal(Zeroizing::new(written), policy.secrets()).unwrap(), &policy).unwrap();
+        let Errand::Verified { receipt, credit } = found else { panic!("{found:?}") };
+        assert_eq!((receipt, credit), (Some(Receipt::new("abc")), None));
     }
 
     #[test]
@@ -186,10 +238,15 @@ mod tests {
         let errand = Errand::Deliver(Box::new(message(&policy)));
         let (one, other) = (errand.seal(policy.secrets()).unwrap(), errand.seal(policy.secrets()).unwrap());
         assert_ne!(one, other);
-        let bytes = URL_SAFE_NO_PAD.decode(one.split_once('.').unwrap().1).unwrap();
-        let shown = String::from_utf8_lossy(&bytes);
-        for secret in ["012345", "721234567", "alice", "login"] {
-            assert!(!one.contains(secret) && !shown.contains(secret), "{secret}");
+        let credit = Credit::of(&message(&policy).to.unwrap(), START);
+        let verified = Errand::Verified { receipt: Some(Receipt::new("receipt")), credit: Some(credit) };
+        let verified = verified.seal(policy.secrets()).unwrap();
+        for sealed in [one, verified] {
+            let bytes = URL_SAFE_NO_PAD.decode(sealed.split_once('.').unwrap().1).unwrap();
+            let shown = String::from_utf8_lossy(&bytes);
+            for secret in ["012345", "721234567", "4072123", "alice", "login", "receipt"] {
+                assert!(!sealed.contains(secret) && !shown.contains(secret), "{secret}");
+            }
         }
     }
 

@@ -237,7 +237,7 @@ pub use algorithm::Algorithm;
 pub use canonical::{Fold, Region};
 pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};
-pub use device::{Device, DeviceCookie};
+pub use device::{Device, DeviceCookie, KnownDevice};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};

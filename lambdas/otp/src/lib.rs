@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `caller` | whose code it is: what the authorizer vouches for |
 //! | `captcha` | whether a CAPTCHA is needed, and solved |
+//! | [`device`] | the device on which somebody has verified a code before |
 //! | `send` | a code is made, charged on the route's limits and handed to the courier |
 //! | `verify` | a code is counted, compared, used |
 //! | [`suspicion`] | who is asked for a CAPTCHA, or refused, since others have messages sent to numbers like his for money |
@@ -19,6 +20,7 @@ mod caller;
 mod captcha;
 #[cfg(feature = "aws")]
 mod deployed;
+pub mod device;
 pub mod profiles;
 mod send;
 pub mod suspicion;

@@ -1,6 +1,7 @@
 //! `POST /api/auth/otp/send`: a code is made, charged on the route's limits and handed to the courier.
 //!
-//! Who is suspected is looked up beside the directory; then comes a CAPTCHA, if one is needed. Then the account's item: while its cooldown
+//! Who is suspected is looked up beside the directory; then comes a CAPTCHA, if one is needed; of whoever was known on his device before, no
+//! more than that is asked. Then the account's item: while its cooldown
 //! lasts nothing is charged, or one account that asks again and again would use up the budget of its whole country. Then the limits, as the
 //! policy's route has them, at the message's price and with what only the directory knows in the request context: `context.otp.number`,
 //! `context.otp.block`, `context.otp.country` and, while few messages go to it, `context.otp.suspect`. At last the courier has it, and it
@@ -24,7 +25,7 @@ use tollgate::http::{Facts, preferred_languages};
 use tollgate::tollgate_core::LimitName;
 use tollgate::tollgate_policy::PumpingRules;
 use tollgate::{Decision, Policy, Source, Store};
-use tollgate_otp::pumping::{Counted, Guard, Suspicion};
+use tollgate_otp::pumping::{Counted, Guard, Shown, Suspicion};
 use tollgate_otp::{Courier, Denied, Directory, Errand, Issuance, Issued, Message, Otp};
 
 /// What is asked for.
@@ -118,8 +119,9 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         let addressed = caller.addressed(policy, purpose, &self.directory);
         let (addressed, ladder) = try_join(addressed, self.ladder(policy)).await?;
         let now = self.otp.items().now();
+        let known_since = self.known_since(policy, caller, request);
         let suspicion = |is_human| match (&addressed.to, &ladder) {
-            (Some(to), Some(ladder)) => Suspicion::of(ladder, to, is_human, now),
+            (Some(to), Some(ladder)) => Suspicion::of(ladder, to, Shown { is_human, known_since }, now),
             _ => Suspicion::None,
         };
         let mut found = suspicion(false);

@@ -1,20 +1,21 @@
-//! `POST /api/auth/otp/verify`: a code is counted, compared, used. And the cookie of a known device for whoever has it right.
+//! `POST /api/auth/otp/verify`: a code is counted, compared, used. And the cookie of a known device for whoever has it right and none yet.
+//!
+//! What else follows from a right code goes through the courier, and nobody waits for it: the provider is told, and the message counts as
+//! one that somebody wanted.
 //!
 //! Invariant: the code is compared with what was stored for this account, purpose and destination only, whatever challenge is named.
 
 use crate::Service;
 use crate::answer::{self, Answer};
 use crate::caller::{Addressed, Caller};
+use crate::{device, suspicion};
 use lambda_http::Request;
 use lambda_http::http::header;
 use serde::Deserialize;
-use tollgate::tollgate_policy::{self, Source};
+use tollgate::tollgate_policy;
 use tollgate::{Policy, Store, Timestamp};
-use tollgate_otp::pumping::Counted;
+use tollgate_otp::pumping::Credit;
 use tollgate_otp::{Checked, Courier, Destination, Directory, Errand, Verification};
-
-/// The dimension by which a device is known whose owner has verified a code on it, if the policy has it.
-const DEVICE: &str = "verified_device";
 
 /// What is typed.
 #[derive(Deserialize)]
@@ -42,13 +43,8 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         if checked.verification != Verification::Verified {
             return answer::verified(checked.verification);
         }
-        self.credit(&policy, to.as_ref(), checked.made_at).await;
-        if let Some(receipt) = checked.receipt {
-            let taken = self.courier.take(Errand::Arrived(receipt)).await;
-            // Whoever has the right code has verified it; the provider is told nothing.
-            taken.unwrap_or_else(|error| tracing::warn!(%error, "the provider is not told of a read message"));
-        }
-        self.verified(&policy, &caller)
+        self.tell(&policy, to.as_ref(), checked).await;
+        self.verified(&policy, &caller, request)
     }
 
     /// What is said of the code, and where it was sent.
@@ -68,25 +64,35 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         Ok((to, self.otp.verify(policy, &recipient, &typed.challenge, &typed.code).await?))
     }
 
-    /// Counts that the message was one that somebody wanted.
-    async fn credit(&self, policy: &Policy, to: Option<&Destination>, made_at: Option<Timestamp>) {
-        let is_watched = policy.otp().is_some_and(|rules| rules.pumping.is_some());
-        let (Some(to), Some(made_at), true) = (to, made_at, is_watched) else { return };
-        if let Err(error) = self.guard.verified(self.otp.items(), Counted::as_destination(to), made_at).await {
-            // The code is used. One that is not counted is one more that looks as if nobody had wanted it.
-            tracing::warn!(%error, "a verified code is not counted");
+    /// Has it told that the message was one that somebody wanted: to its provider, and to who judges.
+    async fn tell(&self, policy: &Policy, to: Option<&Destination>, Checked { made_at, receipt, .. }: Checked) {
+        let credit = to.zip(made_at).filter(|_| suspicion::rules(policy).is_some());
+        let credit = credit.map(|(to, made_at)| Credit::of(to, made_at));
+        if receipt.is_none() && credit.is_none() {
+            return;
+        }
+        if let Err(error) = self.courier.take(Errand::Verified { receipt, credit }).await {
+            // Whoever has the right code has verified it. One that is not counted is one more that looks as if nobody had wanted it.
+            tracing::warn!(%error, "nobody is told of a verified code");
         }
     }
 
-    fn verified(&self, policy: &Policy, caller: &Caller) -> Answer {
+    fn verified(&self, policy: &Policy, caller: &Caller, request: &Request) -> Answer {
         let mut answer = answer::verified(Verification::Verified)?;
-        if matches!(policy.identity().source(DEVICE), Some(Source::Device(_))) {
-            match policy.device_cookie(DEVICE, &caller.user, self.limiter.store().moment().now) {
-                Ok(cookie) => drop(answer.headers_mut().append(header::SET_COOKIE, cookie.set_cookie().parse()?)),
-                // Whoever has the right code has verified it; the device stays a stranger.
-                Err(error) => tracing::warn!(%error, "no cookie for a known device"),
-            }
+        if self.known_since(policy, caller, request).is_some() {
+            return Ok(answer);
+        }
+        match device::cookie(policy, &caller.user, self.limiter.store().moment().now) {
+            Ok(Some(cookie)) => drop(answer.headers_mut().append(header::SET_COOKIE, cookie.set_cookie().parse()?)),
+            Ok(None) => {}
+            // Whoever has the right code has verified it; the device stays a stranger.
+            Err(error) => tracing::warn!(%error, "no cookie for a known device"),
         }
         Ok(answer)
+    }
+
+    /// Since when the caller has been known on the device that he asks with.
+    pub(crate) fn known_since(&self, policy: &Policy, caller: &Caller, request: &Request) -> Option<Timestamp> {
+        device::known_since(policy, &caller.user, request.headers(), self.limiter.store().moment().now)
     }
 }

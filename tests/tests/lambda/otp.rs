@@ -1,10 +1,19 @@
 //! One-time codes as they are deployed: the function that answers, the queue, and the function that delivers.
 
 use crate::aws::{Aws, Fault};
+use crate::emf;
 use crate::events::{Sender, unsigned};
 use crate::harness::{COURIER, Function, OTP, Response, TABLE, TaskRoot, endpoint, unique};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate::{Clock, Connection, Counters, DynamoStore, SystemClock};
+use tollgate_dynamodb::Items;
+use tollgate_otp::pumping::{CohortKey, Tally, Window, storage};
 
 const POLICY: &str = "version = 1\n[identity]\nuser = 'claims.sub'\n\
     [otp]\npurposes = ['login']\ncountries = ['RO']\nchannels = ['sms', 'email']\ncooldown = { first = '1s', factor = 1 }\n\
@@ -105,7 +114,11 @@ async fn deliver(courier: &mut Function, messages: &[&str]) -> Vec<String> {
     let records: Vec<_> = messages.iter().enumerate().map(record).collect();
     let report = courier.invoke(&json!({ "Records": records })).await.unwrap();
     let failures = report["batchItemFailures"].as_array().unwrap_or_else(|| panic!("{report}"));
-    failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap().to_owned()).collect()
+    // In whatever order.
+    let mut failures: Vec<_> =
+        failures.iter().map(|failure| failure["itemIdentifier"].as_str().unwrap().to_owned()).collect();
+    failures.sort();
+    failures
 }
 
 /// The code in a text that ends with the line for browsers.
@@ -142,6 +155,76 @@ async fn a_code_is_queued_sealed_then_delivered_once_and_its_provider_hears_that
     let [feedback] = &feedback[..] else { panic!("{feedback:?}") };
     assert_eq!(feedback["MessageFeedbackStatus"], "RECEIVED");
     assert!(feedback["MessageId"].as_str().unwrap().starts_with("sms-"), "{feedback}");
+}
+
+/// The policy where messages are watched.
+fn watched() -> String {
+    let identity = "user = 'claims.sub'\ncountry = 'context.otp.country'\nsuspect = 'context.otp.suspect'\n";
+    let pumping = "[otp.pumping]\nprices = { RO = 480 }\nspend = ['spend']\nreduced = 'reduced'\n\
+        [limits.spend]\nkey = ['country']\nrate = '900000000/h'\n[limits.reduced]\nkey = ['suspect']\nrate = '6/h'\n";
+    let policy = POLICY
+        .replace("user = 'claims.sub'\n", identity)
+        .replace("[limits.sends]", &format!("{pumping}[limits.sends]"));
+    policy.replace("charge = ['sends']", "charge = ['sends', 'spend', 'reduced']")
+}
+
+/// What is counted of messages to the block of [`NUMBER`] in these windows.
+async fn counted(windows: RangeInclusive<u64>) -> Vec<Tally> {
+    let connected = tollgate::connect(&Connection::from_environment().endpoint_url(&endpoint().await)).await.unwrap();
+    let store =
+        DynamoStore::with_trusted_clock(&connected, TABLE, Arc::new(SystemClock), Arc::new(Counters::default()));
+    let (items, block) = (Items::new(store).with_deadline(Duration::from_secs(60)), "+4072123");
+    let mut tallies = Vec::new();
+    for window in windows {
+        let pk = storage::partition_key(&CohortKey::of("RO", block, Window(window)));
+        let found = items.begin().read(&pk).await.unwrap();
+        let found = found.map(|item| storage::to_tallies(&item).unwrap()).and_then(|mut all| all.remove(block));
+        tallies.push(found.unwrap_or_default());
+    }
+    tallies
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verified_codes_of_a_batch_are_counted_together_and_again_where_the_table_was_gone() {
+    let mut codes = Codes::by(&watched()).await;
+    let first = Window::of(SystemClock.now()).0;
+    for n in 0..4 {
+        codes.user = unique("alice");
+        let number = format!("+4072123456{n}");
+        codes.aws.add(&codes.user, &[("phone_number", &number), ("phone_number_verified", "true")]);
+        let (challenge, message) = codes.queued().await;
+        assert_eq!(codes.deliver(&[&message]).await, NOBODY);
+        let code = code(codes.sms().last().unwrap());
+        assert_eq!(codes.verify(&challenge, &code).await.status, 200);
+    }
+    let windows = first..=Window::of(SystemClock.now()).0;
+    let queued = codes.aws.queued();
+    assert_eq!(queued.len(), 8, "one for the message, and one for all that follows from its code");
+    let told: Vec<_> = queued.iter().skip(1).step_by(2).map(String::as_str).collect();
+    for text in &told {
+        let bytes = URL_SAFE_NO_PAD.decode(text.split_once('.').unwrap().1).unwrap();
+        let shown = String::from_utf8_lossy(&bytes);
+        assert!(!["+4072123", "sms-", "arrived", "credit"].iter().any(|known| shown.contains(known)), "{shown}");
+    }
+    let verified = |tallies: &[Tally]| tallies.iter().map(|tally| tally.verified).sum::<u64>();
+    let before = verified(&counted(windows.clone()).await);
+    // Where nobody answers all are to be handed out again.
+    let gone = [("TOLLGATE_ENDPOINT_URL", "http://127.0.0.1:9"), ("TOLLGATE_DEADLINE_MS", "200")];
+    let mut blind = function(COURIER, &codes.aws, &codes.policy, &gone, "off").await;
+    assert_eq!(deliver(&mut blind, &told).await, ["0", "1", "2", "3"]);
+    let units = |printed: String| {
+        let sums = emf::sums(&printed);
+        let of = |(series, n): (&emf::Series, &f64)| (series.0 == "WriteUnits" && series.1.len() == 1).then_some(*n);
+        sums.iter().filter_map(of).sum::<f64>()
+    };
+    let units_before = units(codes.courier.printed());
+    assert_eq!(codes.deliver(&told).await, NOBODY);
+    let found = counted(windows).await;
+    assert_eq!(verified(&found) - before, 4);
+    // One for each window, nearly always one.
+    let windows = u32::try_from(found.iter().filter(|tally| tally.verified > 0).count()).unwrap();
+    assert!((units(codes.courier.printed()) - units_before - f64::from(windows)).abs() < 0.5);
+    assert_eq!(codes.aws.asked("PutMessageFeedback").len(), 8, "each provider hears of it, at worst twice");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,9 @@
 //! One-time codes as clients see them: `POST /api/auth/otp/send` and `/verify` of a running server.
 
-use crate::dev::Dev;
+use crate::dev::{Dev, cookie};
 use crate::harness::{repository, tollgate};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::Stdio;
 use std::time::Instant;
 
@@ -420,14 +420,8 @@ fn a_device_on_which_a_code_was_verified_has_a_budget_of_its_own() {
     );
     let (challenge, code) = (challenge(&dev, "user=alice"), code(&dev));
     let body = json!({ "challenge": challenge, "purpose": "login", "code": code }).to_string();
-    let mut stream = std::net::TcpStream::connect(dev.addr()).unwrap();
-    let head = format!("{}content-length: {}", principal("user=alice", "203.0.113.7"), body.len());
-    write!(stream, "POST /api/auth/otp/verify HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{head}\r\n\r\n{body}")
-        .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let set = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
-    let cookie = format!("cookie: {}\r\n", set.split("; ").next().unwrap());
+    let answer = dev.answer("POST", "/api/auth/otp/verify", &principal("user=alice", "203.0.113.7"), &body);
+    let cookie = cookie(&answer).expect("a cookie");
     assert_eq!((send(&dev, "user=bob").0, send(&dev, "user=carol").0), (202, 429), "the address has no more");
     dev.advance_ms(60_000);
     let by_device = |who: &str| {

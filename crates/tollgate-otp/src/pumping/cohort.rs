@@ -39,7 +39,7 @@ impl Window {
 pub struct Tally {
     /// Messages that were handed to the courier.
     pub sent: u64,
-    /// Those whose code was verified; never more than were sent.
+    /// Credits of those whose code was verified. More than were sent by less than one sum of credits at most, where some were given twice.
     pub verified: u64,
     /// Messages that were asked for and refused, since nobody had shown that he is human or too many were asked for.
     pub refused: u64,
@@ -55,6 +55,12 @@ impl Tally {
     /// Most refusals that are counted; more say nothing more.
     pub const MOST_REFUSED: u64 = 10_000;
 
+    /// Messages whose code was verified; never more than were sent.
+    #[must_use]
+    pub fn converted(&self) -> u64 {
+        self.verified.min(self.sent)
+    }
+
     /// Messages whose number comes right behind that of another one.
     #[must_use]
     pub fn consecutive(&self) -> u64 {
@@ -69,8 +75,8 @@ pub enum Change {
     Sent(Marks),
     /// The same where there are as many marks as are kept.
     SentOnly,
-    /// A code was verified.
-    Verified,
+    /// So many codes were verified.
+    Verified(u64),
     /// A message was refused.
     Refused,
 }
@@ -98,8 +104,8 @@ impl Change {
             }
             Self::SentOnly if tally.sent == 0 => return None,
             Self::SentOnly => tally.sent += 1,
-            Self::Verified if tally.verified >= tally.sent => return None,
-            Self::Verified => tally.verified += 1,
+            Self::Verified(_) if tally.verified >= tally.sent => return None,
+            Self::Verified(n) => tally.verified += n,
             Self::Refused if tally.refused >= Tally::MOST_REFUSED => return None,
             Self::Refused => tally.refused += 1,
         }
@@ -149,11 +155,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const MOST_AT_ONCE: u64 = 4;
+
     fn change() -> impl Strategy<Value = Change> {
         prop_oneof![
             (0_u32..100).prop_map(|n| Change::Sent(Marks { number: n, next: n + 1 })),
             Just(Change::SentOnly),
-            Just(Change::Verified),
+            (1..=MOST_AT_ONCE).prop_map(Change::Verified),
             Just(Change::Refused),
         ]
     }
@@ -164,7 +172,9 @@ mod tests {
             let mut tally = Tally::default();
             for change in changes {
                 let next = change.apply(Some(&tally)).unwrap_or_else(|| tally.clone());
-                prop_assert!(next.sent >= tally.sent && next.verified >= tally.verified && next.verified <= next.sent);
+                prop_assert!(next.sent >= tally.sent && next.verified >= tally.verified);
+                prop_assert!(next.converted() >= tally.converted() && next.converted() <= next.sent);
+                prop_assert!(next.verified < next.sent + MOST_AT_ONCE);
                 prop_assert!(next.numbers.len() <= Tally::MOST_MARKS);
                 tally = next;
             }

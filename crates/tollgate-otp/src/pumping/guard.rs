@@ -4,10 +4,13 @@
 //! does not depend on who asks, so that it can be read beside the directory.
 
 use super::cohort::{Change, CohortKey, Marks, Window};
+use super::credit::{Credit, Credits};
 use super::ladder::Ladder;
 use super::storage;
 use crate::destination::Destination;
 use crate::error::{Error, Result};
+use futures_util::future::join_all;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -85,19 +88,11 @@ impl Guard {
     /// See [`Error`]: it may or may not have been counted.
     pub async fn sent(&self, items: &Items, secrets: &KeySecrets, to: Counted<'_>, at: Timestamp) -> Result<()> {
         let marks = marks(secrets, to.number)?;
-        if !count(items, to, at, Change::Sent(marks)).await? {
-            count(items, to, at, Change::SentOnly).await?;
+        let (country, block, window) = (to.country, to.block, Window::of(at));
+        if !count(items, country, block, window, Change::Sent(marks)).await? {
+            count(items, country, block, window, Change::SentOnly).await?;
         }
         Ok(())
-    }
-
-    /// Counts that the code of a message was verified, which was made at `at`. One write.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]: it may or may not have been counted.
-    pub async fn verified(&self, items: &Items, to: Counted<'_>, at: Timestamp) -> Result<()> {
-        count(items, to, at, Change::Verified).await.map(drop)
     }
 
     /// Counts a message that is refused now. One write.
@@ -106,13 +101,31 @@ impl Guard {
     ///
     /// See [`Error`]: it may or may not have been counted.
     pub async fn refused(&self, items: &Items, to: Counted<'_>) -> Result<()> {
-        count(items, to, items.now(), Change::Refused).await.map(drop)
+        let window = Window::of(items.now());
+        Ok(count(items, to.country, to.block, window, Change::Refused).await.map(drop)?)
     }
 }
 
-async fn count(items: &Items, to: Counted<'_>, at: Timestamp, change: Change) -> Result<bool> {
-    let key = CohortKey::of(to.country, to.block, Window::of(at));
-    let rendered = storage::render(&key, to.block, change);
+/// Counts that codes were verified: one write for each that differs, however often it is given. What could not be counted, and why; it may
+/// have been all the same, so whoever gives it again may count it twice.
+pub async fn credit(items: &Items, credits: &Credits) -> BTreeMap<Credit, tollgate_dynamodb::Error> {
+    let each = credits.iter().map(|(credit, n)| async move {
+        let Credit { window, country, block } = credit;
+        let counted = count(items, country, block, *window, Change::Verified(n)).await;
+        counted.err().map(|error| (credit.clone(), error))
+    });
+    join_all(each).await.into_iter().flatten().collect()
+}
+
+async fn count(
+    items: &Items,
+    country: &str,
+    block: &str,
+    window: Window,
+    change: Change,
+) -> std::result::Result<bool, tollgate_dynamodb::Error> {
+    let key = CohortKey::of(country, block, window);
+    let rendered = storage::render(&key, block, change);
     let updated = items.begin().update(&storage::partition_key(&key), &rendered).await?;
     Ok(matches!(updated, Updated::Applied(_)))
 }

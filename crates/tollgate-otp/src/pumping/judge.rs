@@ -26,8 +26,10 @@ use tollgate_core::Timestamp;
 /// Cohorts that are judged together: an hour, so that few messages add up.
 const HORIZON: u64 = 12;
 
-/// How much later than the end of its last code a cohort is judged: clocks lie up to two seconds apart, and answers take their time.
-const GRACE: Duration = Duration::from_secs(5);
+/// How much later than the end of its last code a cohort is judged. A credit comes through a queue: clocks lie up to two seconds apart, an
+/// answer and a batch take some more, and a batch that the table refused is handed out again after twenty. What is later still counts as
+/// not verified.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// The part of messages whose number has a neighbour among the others by chance.
 const NEIGHBOURS: f64 = 0.05;
@@ -118,7 +120,7 @@ impl Evidence {
         self.consecutive += tally.consecutive();
         if is_matured {
             self.sent += tally.sent;
-            self.verified += tally.verified;
+            self.verified += tally.converted();
             self.refused += tally.refused;
         }
     }
@@ -287,12 +289,16 @@ impl Judgement<'_> {
 
     fn raise(&self, next: &mut Ladder, scope: &Scope, from: Rung, raised: u32, why: Why) -> Step {
         let mut standing = Standing::raised(self.country, from, raised, self.now);
+        if let Some(known) = next.standings.get(scope) {
+            standing.suspected = known.suspected;
+        }
         // What it restricts no less needs no standing of its own.
         if !scope.is_country() {
             next.standings.retain(|other, inside| {
                 let is_over = other.as_str().starts_with(scope.as_str()) && inside.rung <= standing.rung;
                 if is_over {
                     standing.raised = standing.raised.max(inside.raised);
+                    standing.suspected = standing.suspected.min(inside.suspected);
                 }
                 !is_over
             });
@@ -366,7 +372,7 @@ impl Judgement<'_> {
                 let is_trusted =
                     |standing: &Standing| standing.rung <= Rung::Captcha && window.start() >= standing.since;
                 if over.into_iter().all(is_trusted) {
-                    usual.learn(tally.sent, tally.verified);
+                    usual.learn(tally.sent, tally.converted());
                 }
             }
         }

@@ -58,7 +58,7 @@ impl Country {
                 let number = self.random.u32(..) & !1;
                 assert!(add(Change::Sent(Marks { number, next: number + 1 })) || add(Change::SentOnly));
                 if self.random.f64() < demand.conversion {
-                    add(Change::Verified);
+                    add(Change::Verified(1));
                 }
             }
         }
@@ -158,6 +158,37 @@ fn who_solves_captchas_and_verifies_nothing_is_reduced_and_then_blocked() {
     assert_eq!(to, expected);
     (0..24).for_each(|_| country.window(&usual(3)));
     assert!(country.rung("+4078111") < Rung::Block);
+}
+
+/// When a block was first suspected, of all scopes that it is in.
+fn suspected(country: &Country, block: &str) -> Option<Timestamp> {
+    let around = Scope::around("RO", block).filter_map(|scope| country.ladder.standings.get(&scope));
+    around.map(|standing| standing.suspected).min()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn while_a_block_is_remembered_nothing_makes_it_look_suspected_later(
+        seed in 0_u64..1000,
+        demand in prop::collection::vec((0_u64..120, any::<bool>()), 3..8),
+    ) {
+        // An attack that rests and begins anew, with a farm and without, and others beside it that make wider scopes the suspect.
+        let blocks = ["+4078111", "+4078112", "+4078113", "+4078555"];
+        let (mut country, mut first) = (Country::new(seed), [None; 4]);
+        for (messages, is_human) in demand {
+            for _ in 0..18 {
+                let attack = |block| Demand { block, messages, conversion: 0.0, human: is_human };
+                country.window(&[usual(3), blocks.map(attack).to_vec()].concat());
+                for (first, block) in first.iter_mut().zip(blocks) {
+                    let now = suspected(&country, block);
+                    prop_assert!(now.is_none() || first.is_none() || now <= *first, "{block}: {first:?} {now:?}");
+                    *first = now;
+                }
+            }
+        }
+    }
 }
 
 #[test]

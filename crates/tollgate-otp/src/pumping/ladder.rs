@@ -5,8 +5,9 @@
 //!         ◄─         ◄─                            ◄─          by itself, once the hold is over
 //! ```
 //!
-//! Invariant: every standing ends by itself: from a block there is always a way down after its hold, whatever is or is not counted
-//! meanwhile. What was counted before a standing began says nothing about what it achieves.
+//! Invariants: every standing ends by itself: from a block there is always a way down after its hold, whatever is or is not counted
+//! meanwhile. What was counted before a standing began says nothing about what it achieves. When a scope was first suspected is known for
+//! as long as it is remembered, however often it goes up and down.
 
 use crate::destination::Destination;
 use std::collections::BTreeMap;
@@ -121,6 +122,8 @@ pub struct Standing {
     pub rung: Rung,
     /// Since when; only messages since then say anything about it.
     pub since: Timestamp,
+    /// When it, or a scope that it took the place of, was first suspected.
+    pub suspected: Timestamp,
     /// Until when at least; then it steps down, or is forgotten.
     pub until: Timestamp,
     /// How often it has gone up before.
@@ -139,7 +142,8 @@ impl Standing {
     #[must_use]
     pub fn raised(country: &str, rung: Rung, raised: u32, now: Timestamp) -> Self {
         let hold = Self::HOLD * 2_u32.pow(raised.min(Self::DOUBLINGS));
-        Self { country: country.to_owned(), rung: rung.up(), since: now, until: now + hold, raised: raised + 1 }
+        let (country, rung, until) = (country.to_owned(), rung.up(), now + hold);
+        Self { country, rung, since: now, suspected: now, until, raised: raised + 1 }
     }
 
     /// One rung down.
@@ -233,6 +237,13 @@ impl Ladder {
             .max_by_key(|(_, standing)| standing.rung)
     }
 
+    /// When a destination was first suspected: the earliest of all scopes that it is in.
+    #[must_use]
+    pub fn suspected(&self, to: &Destination) -> Option<Timestamp> {
+        let around = Scope::around(to.country(), to.block());
+        around.filter_map(|scope| self.standings.get(&scope)).map(|standing| standing.suspected).min()
+    }
+
     /// How many scopes are on this rung.
     #[must_use]
     pub fn on(&self, rung: Rung) -> u64 {
@@ -247,9 +258,9 @@ impl fmt::Display for Ladder {
         for (country, Baseline { sent, verified, learned }) in &self.baselines {
             writeln!(f, "usual {country} {sent} {verified} {learned}")?;
         }
-        for (scope, Standing { country, rung, since, until, raised }) in &self.standings {
-            let (since, until) = (since.as_secs(), until.as_secs());
-            writeln!(f, "at {scope} {country} {} {since} {until} {raised}", rung.as_str())?;
+        for (scope, Standing { country, rung, since, suspected, until, raised }) in &self.standings {
+            let (since, suspected, until) = (since.as_secs(), suspected.as_secs(), until.as_secs());
+            writeln!(f, "at {scope} {country} {} {since} {until} {raised} {suspected}", rung.as_str())?;
         }
         Ok(())
     }
@@ -274,10 +285,17 @@ impl FromStr for Ladder {
                         Baseline { sent: number(sent)?, verified: number(verified)?, learned: number(learned)? };
                     ladder.baselines.insert(country.to_owned(), usual);
                 }
-                ["at", scope, country, rung, since, until, raised] => {
+                ["at", scope, country, rung, since, until, raised, ref suspected @ ..] => {
                     let raised = u32::try_from(number(raised)?).map_err(|_| unread(line))?;
-                    let (country, rung) = (country.to_owned(), rung.parse()?);
-                    let standing = Standing { country, rung, since: second(since)?, until: second(until)?, raised };
+                    let (country, rung, since, until) =
+                        (country.to_owned(), rung.parse()?, second(since)?, second(until)?);
+                    let suspected = match suspected {
+                        // An earlier version wrote it.
+                        [] => since,
+                        [at] => second(at)?,
+                        _ => return Err(unread(line)),
+                    };
+                    let standing = Standing { country, rung, since, suspected, until, raised };
                     ladder.standings.insert(Scope(scope.to_owned()), standing);
                 }
                 _ => return Err(unread(line)),
@@ -311,7 +329,16 @@ mod tests {
         ladder.standings.insert(Scope::country("VN"), Standing::raised("VN", Rung::Observe, 0, now).lowered(now));
         ladder.baselines.insert("RO".to_owned(), Baseline { sent: 100, verified: 80, learned: 5 });
         assert_eq!(ladder.to_string().parse(), Ok(ladder));
-        for wrong in ["at", "judged x", "usual RO 1 2", "at +4 RO up 1 2 3", "at +4 RO block 1 2 3 4"] {
+        let earlier: Ladder = "at +4072 RO block 100 200 3\n".parse().unwrap();
+        assert!(earlier.standings.values().all(|standing| standing.suspected == Timestamp::from_secs(100)));
+        for wrong in [
+            "at",
+            "judged x",
+            "usual RO 1 2",
+            "at +4 RO up 1 2 3",
+            "at +4 RO block 1 2 3 4 5",
+            "at +4 RO block 1 2 3 x",
+        ] {
             assert!(wrong.parse::<Ladder>().is_err(), "{wrong}");
         }
     }

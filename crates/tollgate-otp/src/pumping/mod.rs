@@ -9,6 +9,7 @@
 //! | [`ladder`] | what a prefix or a country is suspected of, what follows, and for how long |
 //! | [`judge`](mod@judge) | from the one to the other |
 //! | [`suspicion`] | what it asks of one who wants a message now |
+//! | [`credit`] | that codes were verified, summed |
 //! | [`storage`] | both as items of the table |
 //! | [`guard`] | what whoever sends reads and counts |
 //! | [`watch`](mod@watch) | what judges, every minute |
@@ -19,6 +20,7 @@
 //! its other limits.
 
 pub mod cohort;
+pub mod credit;
 pub mod evidence;
 pub mod guard;
 pub mod judge;
@@ -28,8 +30,9 @@ pub mod suspicion;
 pub mod watch;
 
 pub use cohort::{Change, CohortKey, Cohorts, Marks, Tally, Window};
+pub use credit::{Credit, Credits};
 pub use guard::{Counted, Guard};
 pub use judge::{Step, Why, judge};
 pub use ladder::{Ladder, Rung, Scope, Standing};
-pub use suspicion::Suspicion;
+pub use suspicion::{Shown, Suspicion};
 pub use watch::{Watched, watch};

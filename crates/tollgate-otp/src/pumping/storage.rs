@@ -1,10 +1,10 @@
 //! Cohorts and the ladder as items of the table.
 //!
 //! ```text
-//! sent       (attribute_not_exists(#m) OR size(#m) < :most)             ADD #s :one, #m :number, #e :next  SET #x = :x
-//! sent only  attribute_exists(#s)                                       ADD #s :one                        SET #x = :x
-//! verified   attribute_exists(#s) AND (attribute_not_exists(#v) OR #v < #s)     ADD #v :one
-//! refused    (attribute_not_exists(#r) OR #r < :most)                   ADD #r :one                        SET #x = :x
+//! sent       (attribute_not_exists(#m) OR size(#m) < :most)             ADD #s :n, #m :number, #e :next  SET #x = :x
+//! sent only  attribute_exists(#s)                                       ADD #s :n                          SET #x = :x
+//! verified   attribute_exists(#s) AND (attribute_not_exists(#v) OR #v < #s)     ADD #v :n
+//! refused    (attribute_not_exists(#r) OR #r < :most)                   ADD #r :n                          SET #x = :x
 //! ladder     attribute_not_exists(#w) OR #w = :seen                     SET #w = :writes, #l = :ladder
 //! ```
 //!
@@ -52,22 +52,22 @@ pub fn render(key: &CohortKey, block: &str, change: Change) -> Expressions {
     let (condition, add) = match change {
         Change::Sent(_) => {
             let (s, m, e) = (name(SENT), name(NUMBERS), name(NEXT));
-            (format!("(attribute_not_exists({m}) OR size({m}) < :most)"), format!("{s} :one, {m} :number, {e} :next"))
+            (format!("(attribute_not_exists({m}) OR size({m}) < :most)"), format!("{s} :n, {m} :number, {e} :next"))
         }
         Change::SentOnly => {
             let s = name(SENT);
-            (format!("attribute_exists({s})"), format!("{s} :one"))
+            (format!("attribute_exists({s})"), format!("{s} :n"))
         }
-        Change::Verified => {
+        Change::Verified(_) => {
             let (s, v) = (name(SENT), name(VERIFIED));
-            (format!("attribute_exists({s}) AND (attribute_not_exists({v}) OR {v} < {s})"), format!("{v} :one"))
+            (format!("attribute_exists({s}) AND (attribute_not_exists({v}) OR {v} < {s})"), format!("{v} :n"))
         }
         Change::Refused => {
             let r = name(REFUSED);
-            (format!("(attribute_not_exists({r}) OR {r} < :most)"), format!("{r} :one"))
+            (format!("(attribute_not_exists({r}) OR {r} < :most)"), format!("{r} :n"))
         }
     };
-    out.value(":one", number(1));
+    out.value(":n", number(if let Change::Verified(n) = change { n } else { 1 }));
     match change {
         Change::Sent(marks) => {
             out.value(":most", number(Tally::MOST_MARKS));
@@ -75,7 +75,7 @@ pub fn render(key: &CohortKey, block: &str, change: Change) -> Expressions {
             out.value(":next", number_set([marks.next]));
         }
         Change::Refused => drop(out.value(":most", number(Tally::MOST_REFUSED))),
-        Change::SentOnly | Change::Verified => {}
+        Change::SentOnly | Change::Verified(_) => {}
     }
     let expires_at = number((key.window.end() + KEPT).as_secs());
     let (x, at) = (out.name("#x", EXPIRES_AT), out.value(":x", expires_at));

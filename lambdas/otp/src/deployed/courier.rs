@@ -1,11 +1,10 @@
-//! The function that delivers: batches of the queue, each message by itself.
+//! The function that delivers and counts: batches of the queue, each message by itself, but that what they have counted alike is one write.
 //!
 //! Invariant: a message is reported as failed, and so handed out again, only where nothing was sent and trying again is of use, or
-//! where nobody can open it; after some times it is in the dead-letter queue.
+//! where nobody can open it; after some times it is in the dead-letter queue. A verified code that is handed out again may be counted twice.
 
 use super::items;
 use super::settings::Channels;
-use futures_util::future::join_all;
 use lambda_http::lambda_runtime::{self, LambdaEvent};
 use lambda_http::{Error, service_fn};
 use serde::{Deserialize, Serialize};
@@ -65,21 +64,26 @@ async fn serve(function: Function) -> Result<(), Error> {
 }
 
 async fn run<C: Carrier>(policy: &Policy, dispatcher: &Dispatcher<C>, batch: Batch) -> Report {
-    let each = batch.records.into_iter().map(|record| async move {
-        let dispatched = match Errand::open(&record.body, policy) {
-            Ok(errand) => dispatcher.run(&errand).await,
-            Err(error) => Err(error),
-        };
-        match dispatched {
-            Ok(dispatched) => {
-                tracing::debug!(id = record.message_id, ?dispatched, "an errand is done");
-                None
+    let mut batch_item_failures = Vec::new();
+    let mut again = |id: String, error: &tollgate_otp::Error| {
+        tracing::warn!(id, %error, "an errand is to be tried again");
+        batch_item_failures.push(Failure { item_identifier: id });
+    };
+    let (mut ids, mut errands) = (Vec::new(), Vec::new());
+    for Record { message_id, body } in batch.records {
+        match Errand::open(&body, policy) {
+            Ok(errand) => {
+                ids.push(message_id);
+                errands.push(errand);
             }
-            Err(error) => {
-                tracing::warn!(id = record.message_id, %error, "an errand is to be tried again");
-                Some(Failure { item_identifier: record.message_id })
-            }
+            Err(error) => again(message_id, &error),
         }
-    });
-    Report { batch_item_failures: join_all(each).await.into_iter().flatten().collect() }
+    }
+    for (id, dispatched) in ids.into_iter().zip(dispatcher.run(&errands).await) {
+        match dispatched {
+            Ok(dispatched) => tracing::debug!(id, ?dispatched, "an errand is done"),
+            Err(error) => again(id, &error),
+        }
+    }
+    Report { batch_item_failures }
 }

@@ -24,14 +24,17 @@ use serde::Serialize;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tollgate::Policy;
+use traffic::KNOWN;
 use world::Defence;
 
-/// A seed's day three times: with nothing, the limits, and all of it in the way.
+/// A seed's day four times: with nothing, the limits, the ladder, and all of it in the way.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Played {
-    /// With limits and ladder.
+    /// With limits and ladder, and whose device is known is told from strangers.
     pub defended: Day,
+    /// With limits and ladder, and everybody a stranger.
+    pub strangers: Day,
     /// With limits alone.
     pub limits_only: Day,
     /// With neither.
@@ -46,10 +49,14 @@ pub struct Worst {
     pub detected_after_min: Option<f64>,
     /// Percent of the bill without defence.
     pub loss_percent: f64,
+    /// The same where everybody is a stranger.
+    pub loss_percent_strangers: f64,
     /// The same with limits alone.
     pub loss_percent_limits_only: f64,
     /// Percent of people who were sent nothing.
     pub blocked_percent: f64,
+    /// The same where everybody is a stranger.
+    pub blocked_percent_strangers: f64,
     /// The same with limits alone.
     pub blocked_percent_limits_only: f64,
     /// Suspects before there was an attack.
@@ -93,7 +100,8 @@ pub async fn report(policy: Policy, seed: u64, seeds: u32) -> Result<Report> {
         playing.spawn(async move {
             let traffic = play::traffic(&policy, seed)?;
             Ok::<_, CliError>(Played {
-                defended: play::play(&policy, &traffic, Defence::Ladder).await?,
+                defended: play::play(&policy, &traffic, Defence::Devices).await?,
+                strangers: play::play(&policy, &traffic, Defence::Ladder).await?,
                 limits_only: play::play(&policy, &traffic, Defence::Limits).await?,
                 undefended: play::play(&policy, &traffic, Defence::None).await?,
             })
@@ -117,8 +125,10 @@ fn worst(days: &[Played]) -> Worst {
     Worst {
         detected_after_min: detected.map(|all| all.into_iter().fold(0.0, f64::max)),
         loss_percent: most(&|played| played.defended.loss_percent),
+        loss_percent_strangers: most(&|played| played.strangers.loss_percent),
         loss_percent_limits_only: most(&|played| played.limits_only.loss_percent),
         blocked_percent: most(&|played| played.defended.blocked_percent),
+        blocked_percent_strangers: most(&|played| played.strangers.blocked_percent),
         blocked_percent_limits_only: most(&|played| played.limits_only.blocked_percent),
         false_alarms: days.iter().map(|played| played.defended.false_alarms).max().unwrap_or(0),
         times: days.iter().map(times).fold(f64::INFINITY, f64::min),
@@ -128,28 +138,35 @@ fn worst(days: &[Played]) -> Worst {
 fn text(report: &Report) -> String {
     let minutes = |found: Option<f64>| found.map_or("never".to_owned(), |minutes| format!("{minutes:.1} min"));
     let mut text = String::from(
-        "    seed     found    lost of undefended   limits alone   CAPTCHAs   people blocked   limits alone\n",
+        "                       lost of undefended               CAPTCHAs   known   people blocked\n    seed     found   \
+         all   strangers   limits                           all   strangers   limits\n",
     );
-    for Played { defended, limits_only, .. } in &report.days {
+    for Played { defended, strangers, limits_only, .. } in &report.days {
         text += &format!(
-            "{:>8}  {:>8}  {:>13.2}% {:>15.2}% {:>7} of {:<5} {:>7.2}% {:>13.2}%\n",
+            "{:>8}  {:>8}  {:>5.2}% {:>9.2}% {:>7.2}%  {:>5} of {:<5}  {:>3}%  {:>5.2}% {:>9.2}% {:>7.2}%\n",
             defended.seed,
             minutes(defended.detected_after_min),
             defended.loss_percent,
+            strangers.loss_percent,
             limits_only.loss_percent,
             defended.challenged,
             defended.people,
+            defended.known_percent,
             defended.blocked_percent,
+            strangers.blocked_percent,
             limits_only.blocked_percent,
         );
     }
-    let Worst { detected_after_min, loss_percent, loss_percent_limits_only, blocked_percent, times, .. } =
-        &report.worst;
+    let Worst { detected_after_min, loss_percent, loss_percent_limits_only, times, .. } = &report.worst;
+    let Worst { blocked_percent, blocked_percent_strangers, .. } = &report.worst;
     text += &format!(
         "worst of {}: found after {}, {loss_percent:.2}% lost of a bill that is x{times:.1} without defence and \
-         {loss_percent_limits_only:.1}% with limits alone, {blocked_percent:.2}% of people blocked, {} false alarms",
+         {loss_percent_limits_only:.1}% with limits alone, {blocked_percent:.2}% of people blocked \
+         ({blocked_percent_strangers:.2}% were all of them strangers; {} to {}% are assumed to be known), {} false alarms",
         report.days.len(),
         minutes(*detected_after_min),
+        KNOWN.start(),
+        KNOWN.end(),
         report.worst.false_alarms,
     );
     text

@@ -1,7 +1,7 @@
 //! The page of SMS pumping: the worst day's messages and bill, and every seed.
 
 use super::play::POINT;
-use super::{Day, Report};
+use super::{Day, Played, Report};
 use crate::attack::page::{self, BLUE, GREY, ORANGE, RED};
 use crate::error::{CliError, Result};
 
@@ -11,7 +11,7 @@ const HOURS: f64 = 24.0;
 pub(super) fn render(report: &Report) -> Result<String> {
     let worst = report.days.iter().max_by(|a, b| a.defended.loss_percent.total_cmp(&b.defended.loss_percent));
     let Some(worst) = worst else { return Err(CliError::Input("nothing was played".to_owned())) };
-    let rows: String = report.days.iter().map(|played| row(&played.defended)).collect();
+    let rows: String = report.days.iter().map(row).collect();
     let text = super::text(report);
     let (summary, seed) = (text.lines().last().unwrap_or_default(), worst.defended.seed);
     let messages = messages(&worst.defended)?;
@@ -19,15 +19,19 @@ pub(super) fn render(report: &Report) -> Result<String> {
     let title = format!("SMS pumping, {} seeds from {}", report.days.len(), report.seed);
     let body = format!(
         "<p>{summary}</p><h2>Messages, seed {seed}</h2>{messages}<h2>The attack's bill, seed {seed}</h2>{bills}\
-         <h2>Every seed</h2><table><tr><th>seed<th>found, min<th>lost, %<th>people<th>CAPTCHAs<th>blocked<th>attack</tr>{rows}</table>"
+         <h2>Every seed</h2><table><tr><th>seed<th>found, min<th>lost, %<th>people<th>known, %<th>CAPTCHAs<th>blocked<th>were all strangers<th>attack</tr>{rows}</table>"
     );
     Ok(page::page(&title, &body))
 }
 
-fn row(day: &Day) -> String {
+fn row(Played { defended: day, strangers, .. }: &Played) -> String {
     let found = day.detected_after_min.map_or("never".to_owned(), |minutes| format!("{minutes:.1}"));
-    let Day { seed, loss_percent, people, challenged, blocked, attack, .. } = day;
-    format!("<tr><td>{seed}<td>{found}<td>{loss_percent:.2}<td>{people}<td>{challenged}<td>{blocked}<td>{attack}</tr>")
+    let Day { seed, loss_percent, people, known_percent, challenged, blocked, attack, .. } = day;
+    let of_strangers = strangers.blocked;
+    format!(
+        "<tr><td>{seed}<td>{found}<td>{loss_percent:.2}<td>{people}<td>{known_percent}<td>{challenged}<td>{blocked}\
+         <td>{of_strangers}<td>{attack}</tr>"
+    )
 }
 
 /// Values of points of time as points of a line.

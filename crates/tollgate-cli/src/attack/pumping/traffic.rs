@@ -1,13 +1,18 @@
 //! Who asks for messages within a day: people as they come, and somebody who shares in what messages cost.
 //!
 //! Invariant: all of it follows from one seed. Volumes, countries, ranges, how numbers are chosen, how many addresses there are, whether
-//! CAPTCHAs are solved and codes typed, and when it moves on: every seed has others, so that no figure of the defence can be fitted to them.
+//! CAPTCHAs are solved and codes typed, whose devices are known, and when it moves on: every seed has others, so that no figure of the
+//! defence can be fitted to them.
 
+use super::play::percent;
 use super::world::Caller;
 use crate::error::{CliError, Result};
+use ::otp::device;
 use fastrand::Rng;
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
-use tollgate::Timestamp;
+use tollgate::{Policy, Timestamp};
 use tollgate_otp::Destination;
 use tollgate_policy::{Channel, OtpRules, PumpingRules};
 
@@ -19,6 +24,16 @@ pub(super) const TIMES: u64 = 40;
 
 /// People who ask within a day, of the middle seed.
 const PEOPLE: f64 = 2000.0;
+
+/// Of a hundred people, those who sign in again on a device that is known: an assumption, and every seed has another.
+pub(super) const KNOWN: RangeInclusive<u32> = 50..=90;
+
+/// Most accounts, of a thousand, that an attacker who has CAPTCHAs solved has prepared: a code was typed for each before he begins, on a
+/// device whose cookie is kept.
+const PREPARED: u64 = 50;
+
+/// For how many days before they ask devices have been known.
+const KNOWN_FOR: RangeInclusive<u64> = 1..=60;
 
 /// Tries for a number that its country's plan has.
 const TRIES: u32 = 1000;
@@ -56,20 +71,43 @@ pub(super) struct Wish {
 pub(super) struct Traffic {
     pub(super) seed: u64,
     pub(super) people: Vec<Person>,
+    /// Of a hundred people, those whose device is known.
+    pub(super) known: u32,
     pub(super) attack: Attack,
     pub(super) wishes: Vec<Wish>,
 }
 
 impl Traffic {
     /// The day that begins at `start`.
-    pub(super) fn of(rules: &OtpRules, pumping: &PumpingRules, seed: u64, start: Timestamp) -> Result<Self> {
+    pub(super) fn of(
+        policy: &Policy,
+        rules: &OtpRules,
+        pumping: &PumpingRules,
+        seed: u64,
+        start: Timestamp,
+    ) -> Result<Self> {
         let mut rng = Rng::with_seed(seed);
-        let people = people(rules, &mut rng, start)?;
+        let mut people = people(rules, &mut rng, start)?;
         let usual = people.iter().filter_map(|person| pumping.price(person.caller.to.country())).sum();
         let mut attack = Attack::new(rules, pumping, &mut rng, start, usual)?;
-        let wishes = attack.wishes(rules, &mut rng, start + DAY);
-        Ok(Self { seed, people, attack, wishes })
+        let mut wishes = attack.wishes(rules, &mut rng, start + DAY);
+        let known = rng.u32(KNOWN);
+        for Person { caller, .. } in &mut people {
+            if rng.u32(..100) < known {
+                caller.cookie = cookie(policy, &mut rng, &caller.user, start)?;
+            }
+        }
+        attack.prepare(policy, &mut rng, &mut wishes, start)?;
+        Ok(Self { seed, people, known, attack, wishes })
     }
+}
+
+/// The cookie of a device on which a user has typed a right code some time ago; `None` if the policy knows no devices.
+fn cookie(policy: &Policy, rng: &mut Rng, user: &str, start: Timestamp) -> Result<Option<String>> {
+    let since = Timestamp::from_secs(start.as_secs().saturating_sub(rng.u64(KNOWN_FOR) * DAY.as_secs()));
+    let cookie = device::cookie(policy, user, since).map_err(|e| CliError::Input(e.to_string()))?;
+    // What a browser sends back of it.
+    Ok(cookie.and_then(|cookie| cookie.set_cookie().split(';').next().map(str::to_owned)))
 }
 
 /// The attack of a seed.
@@ -82,6 +120,8 @@ pub(super) struct Attack {
     pub(super) solves: u64,
     /// Messages whose code is typed, of a thousand.
     pub(super) types: u64,
+    /// Accounts that were prepared, of a thousand.
+    prepared: u64,
     ranges: Vec<Range>,
     addresses: u32,
     /// Of a hundred numbers, those that come right behind the last one.
@@ -117,6 +157,7 @@ fn people(rules: &OtpRules, rng: &mut Rng, start: Timestamp) -> Result<Vec<Perso
             user: format!("person-{n}"),
             address: format!("198.18.{}.{}", rng.u8(..), rng.u8(..)),
             to: number(rules, rng, PLANS.get(plan).unwrap_or(&PLANS[0]))?,
+            cookie: None,
         };
         let types_after = (rng.f64() < conversion).then(|| rng.u64(8..150));
         let fails_captchas = (0..9).take_while(|_| rng.f64() < 0.08).count();
@@ -164,6 +205,7 @@ impl Attack {
             country,
             solves: if rng.bool() { rng.u64(0..150) } else { 0 },
             types: rng.u64(0..30),
+            prepared: 0,
             ranges,
             addresses: rng.u32(50..5000),
             runs: rng.u32(0..=100),
@@ -185,6 +227,26 @@ impl Attack {
         wishes
     }
 
+    /// Gives some accounts the cookie of a device. Of no use where no CAPTCHA is solved, so whoever solves none prepares none.
+    fn prepare(&mut self, policy: &Policy, rng: &mut Rng, wishes: &mut [Wish], start: Timestamp) -> Result<()> {
+        if self.solves == 0 {
+            return Ok(());
+        }
+        self.prepared = rng.u64(0..=PREPARED);
+        let mut accounts: HashMap<String, Option<String>> = HashMap::new();
+        for Wish { caller, .. } in wishes {
+            caller.cookie = match accounts.get(&caller.user) {
+                Some(known) => known.clone(),
+                None => {
+                    let is_prepared = rng.u64(..1000) < self.prepared;
+                    let new = if is_prepared { cookie(policy, rng, &caller.user, start)? } else { None };
+                    accounts.entry(caller.user.clone()).or_insert(new).clone()
+                }
+            };
+        }
+        Ok(())
+    }
+
     /// Who asks for the next message: the range that is used changes through the day.
     fn next(&mut self, rules: &OtpRules, rng: &mut Rng, n: u64) -> Option<Caller> {
         let ranges = u64::try_from(self.ranges.len()).unwrap_or(1).max(1);
@@ -199,7 +261,7 @@ impl Attack {
             let text = format!("{}{:0width$}", range.prefix, range.next, width = range.digits as usize);
             if let Ok(to) = Destination::phone(&text, Channel::Sms, rules) {
                 let address = format!("203.{}.{}.7", address / 256, address % 256);
-                return Some(Caller { user: format!("robot-{text}"), address, to });
+                return Some(Caller { user: format!("robot-{text}"), address, to, cookie: None });
             }
         }
         None
@@ -210,14 +272,15 @@ impl Attack {
         let ranges: Vec<_> =
             self.ranges.iter().map(|r| format!("{}{}", r.prefix, "x".repeat(r.digits as usize))).collect();
         format!(
-            "{} messages to {} ({}); {}% in runs, {} addresses, {:.1}% of CAPTCHAs solved, {:.1}% of codes typed",
+            "{} messages to {} ({}); {}% in runs, {} addresses, {:.1}% of CAPTCHAs solved, {:.1}% of codes typed, {:.1}% of accounts prepared",
             self.messages,
             self.country,
             ranges.join(", "),
             self.runs,
             self.addresses,
-            f64::from(u32::try_from(self.solves).unwrap_or(0)) / 10.0,
-            f64::from(u32::try_from(self.types).unwrap_or(0)) / 10.0,
+            percent(self.solves, 1000),
+            percent(self.types, 1000),
+            percent(self.prepared, 1000),
         )
     }
 }

@@ -4,7 +4,9 @@
 //! Invariant: what is decided here is decided by the code that is deployed; only where items are kept differs.
 
 use crate::error::{CliError, Result};
-use lambda_http::http::{Method, StatusCode};
+use ::otp::device;
+use lambda_http::http::header::COOKIE;
+use lambda_http::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use lambda_http::tower::{Layer, ServiceExt};
 use lambda_http::{Body, Request, Response, service_fn};
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +19,7 @@ use tollgate::{Clock, Key, Limiter, Policy, Timestamp};
 use tollgate_otp::issue::{Issue, Next};
 use tollgate_otp::pumping::guard::marks;
 use tollgate_otp::pumping::judge::windows;
-use tollgate_otp::pumping::{Change, Cohorts, Ladder, Step, Suspicion, Window, judge};
+use tollgate_otp::pumping::{Change, Cohorts, Ladder, Shown, Step, Suspicion, Window, judge};
 use tollgate_otp::{ChallengeId, Code, Destination, Item, Recipient};
 use tollgate_policy::OtpRules;
 
@@ -30,15 +32,17 @@ const HOUR: u64 = 3600;
 /// Simulated time does not pass while this machine is busy.
 const DEADLINE: Duration = Duration::from_secs(600);
 
-/// What stands between a wish and a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What stands between a wish and a message, each with all before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Defence {
     /// Nothing but an account's cooldown.
     None,
     /// The limits of the route.
     Limits,
-    /// Those, and the ladder.
+    /// The ladder; nobody's device is known.
     Ladder,
+    /// Devices are known.
+    Devices,
 }
 
 /// What became of a wish.
@@ -58,6 +62,8 @@ pub(super) struct Caller {
     pub(super) user: String,
     pub(super) address: String,
     pub(super) to: Destination,
+    /// The cookie of a device that he is known on.
+    pub(super) cookie: Option<String>,
 }
 
 pub(super) struct World {
@@ -92,9 +98,11 @@ impl World {
     /// Somebody wants a message.
     pub(super) async fn send(&mut self, caller: &Caller, is_human: bool) -> Result<Answer> {
         let (now, to) = (self.clock.now(), &caller.to);
-        let suspicion = match self.defence {
-            Defence::Ladder => Suspicion::of(&self.ladder, to, is_human, now),
-            _ => Suspicion::None,
+        let known_since = device::known_since(&self.policy, &caller.user, &self.headers(caller), now);
+        let suspicion = if self.defence >= Defence::Ladder {
+            Suspicion::of(&self.ladder, to, Shown { is_human, known_since }, now)
+        } else {
+            Suspicion::None
         };
         if suspicion.refuses() {
             self.count(to, now, Change::Refused);
@@ -111,7 +119,7 @@ impl World {
             return Ok(Answer::Refused);
         }
         // Where nobody judges, nobody counts.
-        if self.defence != Defence::Ladder {
+        if self.defence < Defence::Ladder {
             return Ok(Answer::Sent(now));
         }
         let marks = marks(self.policy.secrets(), to.address()).map_err(|e| CliError::Input(e.to_string()))?;
@@ -123,7 +131,7 @@ impl World {
 
     /// The code of a message that was made then is verified.
     pub(super) fn verified(&mut self, to: &Destination, made_at: Timestamp) {
-        self.count(to, made_at, Change::Verified);
+        self.count(to, made_at, Change::Verified(1));
     }
 
     /// What the sentinel does every minute.
@@ -131,7 +139,7 @@ impl World {
         let (now, ttl) = (self.clock.now(), self.rules()?.ttl);
         let oldest = Window(*windows(now, ttl).start());
         let mut steps = Vec::new();
-        let watched = if self.defence == Defence::Ladder { Some(&mut self.cohorts) } else { None };
+        let watched = if self.defence >= Defence::Ladder { Some(&mut self.cohorts) } else { None };
         for (country, cohorts) in watched.into_iter().flatten() {
             *cohorts = cohorts.split_off(&oldest);
             let (ladder, taken) = judge(&self.ladder, country, cohorts, ttl, now);
@@ -143,6 +151,16 @@ impl World {
             self.store.delete_expired();
         }
         Ok(steps)
+    }
+
+    /// What the caller's request shows of his device.
+    fn headers(&self, caller: &Caller) -> HeaderMap {
+        let cookie = caller.cookie.as_ref().filter(|_| self.defence >= Defence::Devices);
+        cookie
+            .and_then(|cookie| HeaderValue::from_str(cookie).ok())
+            .map(|cookie| (COOKIE, cookie))
+            .into_iter()
+            .collect()
     }
 
     /// Whether the account gets a code.
@@ -179,6 +197,7 @@ impl World {
         let mut request = Request::new(Body::Empty);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = lambda_http::http::Uri::from_static(SEND);
+        *request.headers_mut() = self.headers(caller);
         request.extensions_mut().insert(facts);
         let handler = service_fn(async |_: Request| Ok::<_, Infallible>(Response::new(Body::Empty)));
         let answer = Box::pin(self.layer.layer(handler).oneshot(request)).await;
