@@ -100,6 +100,9 @@ pub struct DevArgs {
     /// Where time comes from
     #[arg(long, value_enum, default_value_t = ClockKind::System)]
     pub clock: ClockKind,
+    /// Who has verified which number, as JSON: {"alice":{"phone":"+40721234567","verified":true}}; alice and bob if not given
+    #[arg(long, value_name = "FILE")]
+    pub profiles: Option<PathBuf>,
     /// Policy
     #[command(flatten)]
     pub policy: PolicyFile,

@@ -145,6 +145,19 @@ impl PenaltyRule {
         last.level.saturating_add(1).min(self.highest())
     }
 
+    /// The lock that is set at `now` whatever is remembered, as long as the rule alone makes it.
+    #[must_use]
+    pub fn next(&self, last: Option<&Penalty>, now: Timestamp) -> Penalty {
+        let level = self.level(last, now);
+        Self::lock(level, self.length(level), now)
+    }
+
+    /// How long after the end of a lock nothing is left to forget, whatever its level.
+    #[must_use]
+    pub fn forgotten_after(&self) -> Duration {
+        Duration::from_nanos(self.forget_ns.saturating_mul(u64::from(self.highest())))
+    }
+
     fn lock(level: u8, length: Duration, now: Timestamp) -> Penalty {
         let length_ms = crate::time::millis_rounded_up(length).min(MOST_LENGTH_MS);
         Penalty { until: now + length, length_ms, level }

@@ -388,12 +388,12 @@ pub async fn remembered(store: &DynamoStore, keys: &[Key], exact: &[ItemKey]) ->
             return Ok(());
         }
         // A `pk` that contains a dimension as text need not have it.
-        let has_all = |item: &ItemKey| {
-            let dimensions = item.key.dimensions().collect();
+        let has_all = |key: &Key| {
+            let dimensions = key.dimensions().collect();
             wanted.iter().any(|wanted| wanted.is_subset(&dimensions))
         };
-        if let Some(item) = partition_key::parse(pk).filter(has_all) {
-            all.items.push(Forgettable::of(pk, &item.key, found, store.moment().now)?);
+        if let Some(key) = partition_key::key_of(pk).filter(has_all) {
+            all.items.push(Forgettable::of(pk, &key, found, store.moment().now)?);
         } else if pk.starts_with(partition_key::DIGEST) {
             all.digests += 1;
             // A stranger's item that cannot be read is no reason to remember somebody.

@@ -36,8 +36,15 @@ impl Names {
 }
 
 /// A number attribute.
-pub(crate) fn number(n: impl ToString) -> AttributeValue {
+#[must_use]
+pub fn number(n: impl ToString) -> AttributeValue {
     AttributeValue::N(n.to_string())
+}
+
+/// A text attribute.
+#[must_use]
+pub fn string(text: impl ToString) -> AttributeValue {
+    AttributeValue::S(text.to_string())
 }
 
 /// Entries as a set of numbers; there is no empty one.
@@ -145,16 +152,31 @@ fn stored(name: &str, found: impl std::fmt::Debug) -> Error {
     Error::Stored { attribute: name.to_owned(), found: format!("{found:?}") }
 }
 
-pub(crate) fn text<'a>(attributes: &'a Attributes, name: &str) -> Result<&'a str> {
+/// A text attribute's value.
+///
+/// # Errors
+///
+/// [`Error::Stored`] if there is none.
+pub fn text<'a>(attributes: &'a Attributes, name: &str) -> Result<&'a str> {
     let value = attributes.get(name);
     value.and_then(|v| v.as_s().ok()).map(String::as_str).ok_or_else(|| stored(name, value))
 }
 
-fn required<T: FromStr>(attributes: &Attributes, name: &str) -> Result<T> {
+/// A number attribute's value.
+///
+/// # Errors
+///
+/// [`Error::Stored`] if there is none of that type.
+pub fn required<T: FromStr>(attributes: &Attributes, name: &str) -> Result<T> {
     optional(attributes, name)?.ok_or_else(|| stored(name, "nothing"))
 }
 
-fn optional<T: FromStr>(attributes: &Attributes, name: &str) -> Result<Option<T>> {
+/// A number attribute's value, if the item has it.
+///
+/// # Errors
+///
+/// [`Error::Stored`] if it is not of that type.
+pub fn optional<T: FromStr>(attributes: &Attributes, name: &str) -> Result<Option<T>> {
     let Some(value) = attributes.get(name) else { return Ok(None) };
     let parsed = value.as_n().ok().and_then(|n| n.parse().ok());
     parsed.map(Some).ok_or_else(|| stored(name, value))

@@ -95,12 +95,14 @@ impl Update {
 }
 
 impl Expressions {
-    fn name(&mut self, placeholder: &str, attribute: &str) -> String {
+    /// Declares a placeholder of an attribute's name, and returns it. DynamoDB refuses one that no expression uses.
+    pub fn name(&mut self, placeholder: &str, attribute: &str) -> String {
         self.names.insert(placeholder.to_owned(), attribute.to_owned());
         placeholder.to_owned()
     }
 
-    fn value(&mut self, placeholder: &str, value: AttributeValue) -> String {
+    /// Declares a placeholder of a value, and returns it. DynamoDB refuses one that no expression uses.
+    pub fn value(&mut self, placeholder: &str, value: AttributeValue) -> String {
         self.values.insert(placeholder.to_owned(), value);
         placeholder.to_owned()
     }

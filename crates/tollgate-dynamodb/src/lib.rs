@@ -12,6 +12,7 @@
 //! | `since` | how long something is ago, freezes included |
 //! | `thaw` | what became of connections while the process was frozen |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
+//! | [`items`] | [`Items`]: conditional writes of others than the limiter, such as one-time codes |
 //! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
 //! | [`attributes`] | the item as DynamoDB attributes, both ways; what it costs to write |
 //! | [`partition_key`] | an item's key as the table's `pk` |
@@ -33,6 +34,7 @@ pub mod clock;
 pub mod connect;
 mod error;
 pub mod expression;
+pub mod items;
 pub mod limiter;
 mod locals;
 mod memory;
@@ -49,6 +51,7 @@ pub use breaker::BreakerState;
 pub use clock::SystemClock;
 pub use connect::{Connection, connect};
 pub use error::{Error, Fate, Result};
+pub use items::Items;
 pub use limiter::{Limiter, Settled, Taken};
 pub use meter::{Counters, Event, Meter};
-pub use store::{DynamoStore, Store, Transacted, Written};
+pub use store::{DynamoStore, Store, Transacted, Updated, Written};

@@ -1,13 +1,14 @@
 //! A key as the table's `pk`: versioned, injective, and at most 256 bytes.
 //!
 //! `1/key/user:alice` is the item that the limits of that key share, `1/own/orders/user:alice` the one that the limit
-//! `orders` has for itself, and `1/own/orders.3/user:alice` a shard of such a limit's. The leading number is the version of this scheme: a later scheme never reads the items of an
+//! `orders` has for itself, `1/own/orders.3/user:alice` a shard of such a limit's, `1/otp/login/user:alice` that of its one-time
+//! codes for `login`. The leading number is the version of this scheme: a later scheme never reads the items of an
 //! earlier one by accident. What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is
 //! 2048 bytes); no short key can spell that.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use tollgate_core::{ItemKey, LimitName};
+use tollgate_core::{ItemKey, Key, LimitName};
 
 /// The name of the partition key attribute.
 pub const ATTRIBUTE: &str = "pk";
@@ -37,15 +38,35 @@ pub fn parse(pk: &str) -> Option<ItemKey> {
     (of(&item) == pk).then_some(item)
 }
 
+/// Whose item it is that a `pk` is of, whatever it is about; `None` if it is a digest, or nothing that this module writes.
+#[must_use]
+pub fn key_of(pk: &str) -> Option<Key> {
+    let of_codes = || {
+        let (purpose, key) = pk.strip_prefix("1/otp/")?.split_once('/')?;
+        let key = key.parse().ok()?;
+        (otp(purpose, &key) == pk).then_some(key)
+    };
+    parse(pk).map(|item| item.key).or_else(of_codes)
+}
+
 /// The `pk` of an item.
 #[must_use]
 pub fn of(item: &ItemKey) -> String {
     // A limit's name has neither slash nor dot.
-    let canonical = match (&item.own, item.shard()) {
+    stored(match (&item.own, item.shard()) {
         (None, _) => format!("key/{}", item.key),
         (Some(limit), None) => format!("own/{limit}/{}", item.key),
         (Some(limit), Some(shard)) => format!("own/{limit}.{shard}/{}", item.key),
-    };
+    })
+}
+
+/// The `pk` of the one-time codes of `key` for `purpose`, which has no slash.
+#[must_use]
+pub fn otp(purpose: &str, key: &Key) -> String {
+    stored(format!("otp/{purpose}/{key}"))
+}
+
+fn stored(canonical: String) -> String {
     if canonical.len() <= LONGEST_PLAIN {
         return format!("1/{canonical}");
     }
@@ -60,7 +81,7 @@ pub fn of(item: &ItemKey) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{DIGEST, of, parse};
+    use super::{DIGEST, key_of, of, otp, parse};
     use tollgate_core::{ItemKey, Key, LimitName};
 
     #[test]
@@ -82,5 +103,17 @@ mod tests {
         for pk in others.into_iter().chain(shards).chain([&*of(&long)]) {
             assert_eq!(parse(pk), None, "{pk}");
         }
+    }
+
+    #[test]
+    fn codes_have_items_of_their_own_that_are_no_limits() {
+        let key = Key::new([("user", "a/b:c"), ("tenant", "login/x")]).unwrap();
+        let pk = otp("login", &key);
+        assert_eq!((pk.as_str(), parse(&pk)), ("1/otp/login/tenant:login/x,user:a/b%3Ac", None));
+        assert_eq!(key_of(&pk), Some(key.clone()));
+        assert_eq!(key_of(&of(&ItemKey::shared(key.clone()))), Some(key));
+        let long = Key::new([("user", "x".repeat(300))]).unwrap();
+        assert!(otp("login", &long).starts_with(DIGEST) && otp("login", &long) != otp("log-in", &long));
+        assert_eq!(key_of("1/otp/login/b:x,a:y"), None);
     }
 }

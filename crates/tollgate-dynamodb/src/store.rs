@@ -8,7 +8,7 @@ use crate::attributes::{self, Attributes};
 use crate::clock::Offset;
 use crate::connect::Connected;
 use crate::error::{self, Context, Error, Result};
-use crate::expression;
+use crate::expression::{self, Expressions};
 use crate::meter::{Event, Meter};
 use crate::partition_key;
 use crate::thaw::Rest;
@@ -42,6 +42,15 @@ pub enum Transacted {
     Applied,
     /// Nothing was written. For each write, in order: what was found, if its own condition did not hold.
     Refused(Vec<Option<Option<Item>>>),
+}
+
+/// What became of an update whose answer arrived, whatever the item is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Updated {
+    /// Its condition held; these are the item's attributes afterwards.
+    Applied(Attributes),
+    /// Its condition did not hold and nothing was written; this is what was found.
+    Refused(Option<Attributes>),
 }
 
 /// What became of a delete whose answer arrived.
@@ -296,14 +305,40 @@ impl DynamoStore {
         }
     }
 
-    async fn refused(&self, pk: &str, error: UpdateItemError, limits: &[&LimitName]) -> Result<Written> {
+    /// Writes the item of `pk` if the condition holds, atomically: one request, which is never sent again.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the table from answering; [`Error::fate`] says whether the write may have been applied.
+    pub async fn update(&self, pk: &str, rendered: Expressions) -> Result<Updated> {
+        let request = self.client().await.update_item().table_name(&self.table);
+        let request = request
+            .key(partition_key::ATTRIBUTE, AttributeValue::S(pk.to_owned()))
+            .condition_expression(rendered.condition)
+            .update_expression(rendered.update)
+            .set_expression_attribute_names(Some(rendered.names))
+            .set_expression_attribute_values(Some(rendered.values))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        match request.send().await {
+            Ok(output) => {
+                self.meter.record(Event::WriteUnits(units(output.consumed_capacity())));
+                output.attributes.map(Updated::Applied).ok_or(Error::Ambiguous("the reply has no item".to_owned()))
+            }
+            Err(failed) if is_refusal(&failed) => self.refused(pk, failed.into_service_error()).await,
+            Err(failed) => Err(error::classify(&failed, self.context("dynamodb:UpdateItem"))),
+        }
+    }
+
+    async fn refused(&self, pk: &str, error: UpdateItemError) -> Result<Updated> {
         let found = match error {
             UpdateItemError::ConditionalCheckFailedException(failed) => failed.item,
             other => return Err(Error::Ambiguous(other.to_string())),
         };
         let found = self.found(pk, found).await?;
         self.meter.record(Event::WriteUnits(attributes::write_units(found.as_ref())));
-        Ok(Written::Refused(found.as_ref().map(|found| attributes::to_item(found, limits)).transpose()?))
+        Ok(Updated::Refused(found))
     }
 }
 
@@ -334,32 +369,16 @@ impl Store for DynamoStore {
     }
 
     async fn write(&self, item: &ItemKey, write: &Write) -> Result<Written> {
-        let rendered = expression::render(write);
         let limits = charged(write);
-        let pk = partition_key::of(item);
-        let request = self.client().await.update_item().table_name(&self.table);
-        let request = request
-            .key(partition_key::ATTRIBUTE, AttributeValue::S(pk.clone()))
-            .condition_expression(rendered.condition)
-            .update_expression(rendered.update)
-            .set_expression_attribute_names(Some(rendered.names))
-            .set_expression_attribute_values(Some(rendered.values))
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        match request.send().await {
-            Ok(output) => {
-                self.meter.record(Event::WriteUnits(units(output.consumed_capacity())));
-                // The write was applied: whatever is wrong with the reply, it must not look as if it was not.
-                let item = output.attributes.as_ref().map(|found| attributes::to_item(found, &limits));
-                match item {
-                    Some(Ok(item)) => Ok(Written::Applied(item)),
-                    Some(Err(error)) => Err(Error::Ambiguous(error.to_string())),
-                    None => Err(Error::Ambiguous("the reply has no item".to_owned())),
-                }
+        match self.update(&partition_key::of(item), expression::render(write)).await? {
+            // The write was applied: whatever is wrong with the reply, it must not look as if it was not.
+            Updated::Applied(found) => match attributes::to_item(&found, &limits) {
+                Ok(item) => Ok(Written::Applied(item)),
+                Err(error) => Err(Error::Ambiguous(error.to_string())),
+            },
+            Updated::Refused(found) => {
+                Ok(Written::Refused(found.as_ref().map(|found| attributes::to_item(found, &limits)).transpose()?))
             }
-            Err(failed) if is_refusal(&failed) => self.refused(&pk, failed.into_service_error(), &limits).await,
-            Err(failed) => Err(error::classify(&failed, self.context("dynamodb:UpdateItem"))),
         }
     }
 

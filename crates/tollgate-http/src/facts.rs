@@ -102,6 +102,14 @@ impl Facts {
         self
     }
 
+    /// Adds a field to the gateway's request context: what somebody in front of the layer has found out by himself, for dimensions
+    /// from `context.NAME`.
+    #[must_use]
+    pub fn with_context_field(mut self, name: impl Into<String>, value: Value) -> Self {
+        self.context.insert(name.into(), value);
+        self
+    }
+
     /// Replaces the API key that the gateway accepted.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<String>) -> Self {

@@ -23,6 +23,7 @@
 //! | `identify` | [`matched`], [`explain`]: who is charged for a request, and on what |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
+//! | `event` | an event as `lambda_http` can take it (feature `lambda`) |
 //! | `client_address` | the address that a request is counted by; pure |
 //! | `dimension` | values of key dimensions in a request |
 //! | `cookie` | cookies by name |
@@ -126,6 +127,8 @@ mod cors;
 mod costs;
 mod dimension;
 mod error;
+#[cfg(feature = "lambda")]
+pub mod event;
 mod facts;
 mod fields;
 mod gate;

@@ -122,7 +122,7 @@ impl Policy {
         getrandom::getrandom(&mut random).map_err(|error| Error::NoRandomness(error.to_string()))?;
         let claim = [now.as_secs().to_be_bytes().as_slice(), &random].concat();
         let signed = self.secrets().sign(&parts(dimension, device, &bound, &claim));
-        let (id, mac) = signed.ok_or_else(|| Error::NoSecrets { dimensions: suggest::quoted([dimension]) })?;
+        let (id, mac) = signed.ok_or_else(|| Error::NoSecrets { what: suggest::quoted([dimension]) })?;
         let token = format!("{id}.{}", URL_SAFE_NO_PAD.encode([claim.as_slice(), &mac].concat()));
         Ok(DeviceCookie { name: device.cookie.clone(), token, max_age: device.max_age })
     }

@@ -117,15 +117,26 @@ pub enum Error {
     /// The system gave no random numbers.
     #[error("the system gives no random numbers: {0}")]
     NoRandomness(String),
-    /// Limits are counted by personal values or devices, and there is no secret to hash these under or to sign tokens by.
+    /// The policy has no one-time codes.
+    #[error("the policy has no [otp]; add one with `purposes = [\"login\"]`")]
+    NoOtp,
+    /// A purpose that one-time codes of the policy do not have.
+    #[error("unknown purpose {purpose:?}: {help}")]
+    UnknownPurpose {
+        /// The name that was given.
+        purpose: String,
+        /// The nearest purpose, or all of them.
+        help: String,
+    },
+    /// There is no secret to hash personal values and one-time codes under, or to sign devices' tokens by.
     #[error(
-        "{dimensions}: personal values are kept as keyed hashes and devices have signed tokens, and there are no key secrets; set \
-         TOLLGATE_KEY_SECRETS to k1=SECRET (`openssl rand -base64 32` makes one), or TOLLGATE_KEY_SECRETS_PARAMETER to \
-         the name of a SecureString that has this text"
+        "{what}: personal values and one-time codes are kept as keyed hashes, devices have signed tokens, and there are no key \
+         secrets; set TOLLGATE_KEY_SECRETS to k1=SECRET (`openssl rand -base64 32` makes one), or \
+         TOLLGATE_KEY_SECRETS_PARAMETER to the name of a SecureString that has this text"
     )]
     NoSecrets {
-        /// The dimensions, in backquotes.
-        dimensions: String,
+        /// What needs them: dimensions, or `otp`; in backquotes.
+        what: String,
     },
     /// The key, a cost or the combination of charges is outside what a decision can be.
     #[error(transparent)]

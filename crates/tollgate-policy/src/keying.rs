@@ -34,7 +34,7 @@ impl Policy {
         let found = match self.identity().source(dimension) {
             Some(Source::Everyone) => Some(Identity::EVERYONE.to_owned()),
             Some(Source::Device(_)) if self.secrets().is_empty() => {
-                return Err(Error::NoSecrets { dimensions: crate::suggest::quoted([dimension]) });
+                return Err(Error::NoSecrets { what: crate::suggest::quoted([dimension]) });
             }
             _ => lookup(dimension),
         };
@@ -42,8 +42,13 @@ impl Policy {
         Ok(spelling.filter(|value| !value.is_empty()))
     }
 
-    /// The keys of values in their one spelling.
-    pub(crate) fn keys(&self, pairs: &[(&str, String)]) -> Result<Vec<Key>> {
+    /// The keys of dimensions and values in their one spelling, personal ones as hashes: one for each secret where there is any such,
+    /// the active one's first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSecrets`], or [`Error::Core`] if a value is empty or over 2 KB.
+    pub fn keys(&self, pairs: &[(&str, String)]) -> Result<Vec<Key>> {
         self.keys_but_for(pairs, |_| false)
     }
 
@@ -70,7 +75,7 @@ impl Policy {
         }
         if self.secrets().is_empty() {
             let hidden = pairs.iter().filter(|pair| hides(pair)).map(|(name, _)| *name);
-            return Err(Error::NoSecrets { dimensions: crate::suggest::quoted(hidden) });
+            return Err(Error::NoSecrets { what: crate::suggest::quoted(hidden) });
         }
         let mut columns: Vec<Vec<Cow<'_, str>>> = Vec::with_capacity(pairs.len());
         let secrets = self.secrets().ids().count();
@@ -156,21 +161,29 @@ impl Policy {
         wanted
     }
 
-    /// Whether a limit is counted by personal values, which are kept as hashes under [`KeySecrets`] only, or by devices, whose
-    /// tokens these sign.
-    #[must_use]
-    pub fn requires_secrets(&self) -> bool {
-        !self.counted_by(|name| self.is_secret(name)).is_empty()
+    /// What is kept as a hash under [`KeySecrets`] only, or signed by them: personal values and devices that limits are counted by,
+    /// and one-time codes.
+    fn wanting_secrets(&self) -> Vec<&str> {
+        let mut wanting = self.counted_by(|name| self.is_secret(name));
+        wanting.extend(self.otp.is_some().then_some("otp"));
+        wanting
     }
 
-    /// Whether the policy can make keys; to be asked before anything is served.
+    /// Whether the policy cannot do without [`KeySecrets`]: a limit is counted by personal values or devices, or there are
+    /// one-time codes.
+    #[must_use]
+    pub fn requires_secrets(&self) -> bool {
+        !self.wanting_secrets().is_empty()
+    }
+
+    /// Whether the policy can make keys and codes; to be asked before anything is served.
     ///
     /// # Errors
     ///
     /// [`Error::NoSecrets`] if it [requires](Self::requires_secrets) secrets and there is none.
     pub fn check_secrets(&self) -> Result<()> {
-        let wanting = if self.secrets().is_empty() { self.counted_by(|name| self.is_secret(name)) } else { Vec::new() };
-        if wanting.is_empty() { Ok(()) } else { Err(Error::NoSecrets { dimensions: crate::suggest::quoted(wanting) }) }
+        let wanting = if self.secrets().is_empty() { self.wanting_secrets() } else { Vec::new() };
+        if wanting.is_empty() { Ok(()) } else { Err(Error::NoSecrets { what: crate::suggest::quoted(wanting) }) }
     }
 
     /// With the secrets that personal values are hashed under, and tokens signed by.

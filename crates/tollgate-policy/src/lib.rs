@@ -33,6 +33,7 @@
 //! | `device` | devices that are known by a signed token: made, and verified |
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
 //! | `http` | how answers are spoken: older header fields, CORS |
+//! | `otp` | the rules of one-time codes |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
 //! | `jitter` | waits as they are told |
@@ -60,6 +61,7 @@
 //! | `[[routes]]` | what requests are charged | none |
 //! | `[[exempt]]` | requests that are never counted; these win over routes | none |
 //! | `[http]` | how answers are spoken | see below |
+//! | `[otp]` | the rules of one-time codes | there are none |
 //!
 //! ## `[identity]`
 //!
@@ -177,6 +179,21 @@
 //! | `cors` | `{ origins, credentials }`: pages that may read denials and the fields of other answers | none |
 //! | `cors.origins` | `["https://app.example.com"]` as browsers write them, or `["*"]` for any | required |
 //! | `cors.credentials` | `true`: also requests with cookies; not with any origin | `false` |
+//!
+//! ## `[otp]`
+//!
+//! One-time codes, as `tollgate-otp` makes and verifies them; what is stored of one is a hash under [`KeySecrets`].
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `purposes` | what codes are for, like `["login", "change-phone"]` (`a-z`, then `a-z 0-9 _ -`); a code for one is good for no other, and each has its own budget and cooldown | required |
+//! | `countries` | where codes may be sent to, like `["RO", "VN"]` (ISO 3166-1); numbers of others get none | `[]`: nowhere |
+//! | `region` | where a profile's number without a country code belongs, like `"RO"` | such a number is none |
+//! | `digits` | how many digits a code has, 6 to 10; codes that are under way are bad input once this changes | 6 |
+//! | `ttl` | for how long a code is good, `1min` to `10min` | `5min` |
+//! | `attempts` | how often one code can be tried, 1 to 10 | 5 |
+//! | `budget` | how often an account can be tried, whatever codes it is sent, like `"10/h"`: 1 to 100 guesses in a window of 1 min to 30 days, which begins with the first code sent after the last one is over. A right code counts only until it is used | `"10/h"` |
+//! | `cooldown` | how long after a code the next one can be sent, see `penalty` for its keys `first`, `factor`, `most`, `forget` | `{ first = "1min", forget = "10min" }` |
 
 mod address;
 mod algorithm;
@@ -194,6 +211,7 @@ mod limit;
 mod live;
 mod message;
 mod network;
+mod otp;
 mod pattern;
 mod policy;
 mod pseudonym;
@@ -218,6 +236,7 @@ pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
+pub use otp::{OtpRules, Purpose};
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::http::{Cors, Http};
 use crate::identity::Identity;
 use crate::limit::Limit;
+use crate::otp::OtpRules;
 use crate::pseudonym::KeySecrets;
 use crate::report::Report;
 use crate::route::{Exemption, Route, RouteMatch};
@@ -85,6 +86,7 @@ pub struct Policy {
     by_specificity: Vec<usize>,
     exemptions: Vec<Exemption>,
     http: Http,
+    pub(crate) otp: Option<OtpRules>,
     pub(crate) secrets: KeySecrets,
 }
 
@@ -117,12 +119,18 @@ impl Policy {
             by_specificity,
             exemptions,
             http,
+            otp: None,
             secrets,
         }
     }
 
     pub(crate) fn among(mut self, instances: NonZeroU64) -> Self {
         self.instances = instances;
+        self
+    }
+
+    pub(crate) fn sending(mut self, otp: Option<OtpRules>) -> Self {
+        self.otp = otp;
         self
     }
 

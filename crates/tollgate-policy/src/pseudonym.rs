@@ -1,5 +1,5 @@
 //! Personal values as keyed hashes: what goes into a key in place of an email address or a phone number; and the
-//! secrets, which sign the tokens of devices as well.
+//! secrets, which sign the tokens of devices and hash one-time codes as well.
 //!
 //! Invariant: a table tells nobody who is in it. The hash is under a secret that the table does not have, so that the few
 //! billion numbers there are cannot be tried, and under the dimension's name, so that a value is not the same in two of
@@ -13,9 +13,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use tollgate_core::Key;
+use zeroize::Zeroizing;
 
-/// Secrets that personal values are hashed under and tokens of devices are signed by: the active one, and those that are
-/// being retired.
+/// Secrets that personal values and one-time codes are hashed under and tokens of devices are signed by: the active one, and
+/// those that are being retired. They are wiped from memory when they are dropped.
 ///
 /// As text `k2=SECRET,k1=SECRET`: a name and at least 32 random bytes in base64 each, the active one first. Every value is
 /// charged under all of them, so that a new secret gives nobody a fresh bucket: put it in front, keep the old one for as
@@ -36,7 +37,7 @@ pub struct KeySecrets(Arc<[Secret]>);
 #[derive(Clone, PartialEq, Eq)]
 struct Secret {
     id: String,
-    bytes: Vec<u8>,
+    bytes: Zeroizing<Vec<u8>>,
 }
 
 /// Text that is no list of secrets. The message has no part of a secret.
@@ -66,7 +67,8 @@ impl KeySecrets {
     /// The secret of development servers. Everybody knows it: never for a table that matters.
     #[must_use]
     pub fn development() -> Self {
-        let secret = Secret { id: "dev".to_owned(), bytes: b"tollgate development secret, not one".to_vec() };
+        let secret =
+            Secret { id: "dev".to_owned(), bytes: Zeroizing::new(b"tollgate development secret, not one".to_vec()) };
         Self(Arc::new([secret]))
     }
 
@@ -90,14 +92,17 @@ impl KeySecrets {
         self.0.first()?.pseudonym("key reference", &key.to_string())
     }
 
-    /// The active secret's name, and its signature of `parts`; the first of them says what for, and is no dimension's name.
-    pub(crate) fn sign(&self, parts: &[&[u8]]) -> Option<(&str, [u8; 32])> {
+    /// The active secret's name, and its signature of `parts` (HMAC-SHA-256, each behind its length); `None` without secrets.
+    /// The first part says what for: it has a blank, so that it is no dimension's name, and nobody else has it.
+    #[must_use]
+    pub fn sign(&self, parts: &[&[u8]]) -> Option<(&str, [u8; 32])> {
         let secret = self.0.first()?;
         Some((secret.id.as_str(), secret.mac(parts)?.finalize().into_bytes().into()))
     }
 
     /// Whether `mac` is the signature of `parts` by the secret named `id`; told in the same time wherever they differ.
-    pub(crate) fn has_signed(&self, id: &str, parts: &[&[u8]], mac: &[u8]) -> bool {
+    #[must_use]
+    pub fn has_signed(&self, id: &str, parts: &[&[u8]], mac: &[u8]) -> bool {
         let secret = self.0.iter().find(|secret| secret.id == id);
         secret.and_then(|secret| secret.mac(parts)).is_some_and(|computed| computed.verify_slice(mac).is_ok())
     }
@@ -164,7 +169,9 @@ impl FromStr for KeySecrets {
             }
             // What `openssl rand -base64` prints is the other alphabet, with padding.
             let encoded = encoded.trim().trim_end_matches('=').replace('+', "-").replace('/', "_");
-            let bytes = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| wrong("it is not base64"))?;
+            let encoded = Zeroizing::new(encoded);
+            let bytes = URL_SAFE_NO_PAD.decode(encoded.as_bytes()).map_err(|_| wrong("it is not base64"))?;
+            let bytes = Zeroizing::new(bytes);
             if bytes.len() < Self::MIN_BYTES {
                 return Err(wrong("it is shorter than 32 bytes"));
             }

@@ -4,12 +4,10 @@
 //! | --- | --- |
 //! | `login` | `POST /api/auth/login`, and the cookie of a known device |
 //! | [`passwords`] | who has which password |
-//! | [`event`] | an event as `lambda_http` can take it |
 //!
 //! The handlers know nothing of limits: who is asking, what it costs and how a refusal is spoken is all the layer's.
 //! Invariant: what is served here is what the policy names; anything else is 404 or 405.
 
-pub mod event;
 mod login;
 pub mod passwords;
 
@@ -22,7 +20,7 @@ use lambda_http::{Adapter, Body, Error, LambdaEvent, Request, Response, service_
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
-use tollgate::http::{Facts, TollgateLayer};
+use tollgate::http::{Facts, TollgateLayer, event};
 use tollgate::lambda::Function;
 use tollgate::{Limiter, LivePolicy, Store};
 

@@ -155,7 +155,7 @@ fn served(kind: Kind, event: &Value) {
 }
 
 fn request(event: Value) -> Result<Request, serde_json::Error> {
-    serde_json::from_value::<LambdaRequest>(sample_api::event::addressable(event)).map(Request::from)
+    serde_json::from_value::<LambdaRequest>(tollgate::http::event::addressable(event)).map(Request::from)
 }
 
 fn event_is_signed(event: &Value) -> bool {

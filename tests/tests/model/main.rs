@@ -152,6 +152,8 @@
 //! renews `b`, and of the `tat` and the `g` either tells a charge; tests say so. Reads (cost 0, never fits) change nothing and
 //! are left to the tests of the core, as is a clock that is plainly wrong: no bound holds for it.
 
+//! One-time codes have a model of their own: [`otp`].
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod calls;
@@ -160,11 +162,13 @@ mod logs;
 mod mutant;
 mod mutants;
 mod operators;
+mod otp;
 mod penalties;
 mod properties;
 mod refunds;
 mod scenario;
 mod scenarios;
+mod search;
 mod shards;
 mod shared;
 mod state;

@@ -12,17 +12,12 @@ mod windows;
 use crate::mutant::Mutant;
 use crate::properties::Fault;
 use crate::scenario::Scenario;
+use crate::search;
 use crate::table::Table;
-use stateright::{Checker, HasDiscoveries, Model};
 
 /// Whether `scenario` has a fault within that many actions.
 fn is_faulty(scenario: &Scenario, within: Option<usize>) -> bool {
-    let mut search = Table::new(scenario.clone()).checker().finish_when(HasDiscoveries::AnyFailures);
-    if let Some(actions) = within {
-        // The depth counts states, the first included, and those of the depth given are not looked at.
-        search = search.target_max_depth(actions + 2);
-    }
-    !search.spawn_bfs().join().discoveries().is_empty()
+    search::is_faulty(Table::new(scenario.clone()), within)
 }
 
 /// Without each `guard` the shortest way to the `fault` takes so many actions; with all of them there is none.

@@ -24,7 +24,7 @@ impl Dev {
         Self::spawn(command, args)
     }
 
-    fn spawn(mut command: std::process::Command, args: &[&str]) -> Self {
+    pub fn spawn(mut command: std::process::Command, args: &[&str]) -> Self {
         command.args(["dev", "--addr", "127.0.0.1:0"]).args(args);
         // From the root of the repository, where the sample policy is found by itself.
         command.current_dir(repository("."));

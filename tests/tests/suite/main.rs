@@ -7,6 +7,7 @@
 mod bench;
 mod cli;
 mod coalesce;
+mod codes;
 mod conformance;
 mod contention;
 mod deadline;
@@ -18,6 +19,7 @@ mod harness;
 mod holds;
 mod leases;
 mod login;
+mod otp;
 mod pacer;
 mod penalties;
 mod regressions;

@@ -9,10 +9,10 @@ use axum::http::header::COOKIE;
 use axum::http::request::Parts;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use sample_api::event::has_an_address;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 use tollgate::Timestamp;
+use tollgate::http::event::has_an_address;
 
 const PRINCIPAL: &str = "x-dev-principal";
 const SOURCE_IP: &str = "x-dev-source-ip";

@@ -27,18 +27,20 @@ pub(super) async fn limiter(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr)
     }
 }
 
-/// Asks the sample API.
-pub(super) async fn sample_api(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr) -> Response {
+/// Asks the function of one-time codes on its paths, and the sample API on all others.
+pub(super) async fn functions(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr) -> Response {
     let event = match event(parts, body, peer, Authorizer::Jwt, SystemClock.now()) {
         Ok(event) => event,
         Err(message) => return problem(StatusCode::BAD_REQUEST, &message),
     };
     let failed = |what: &dyn std::fmt::Display| problem(StatusCode::INTERNAL_SERVER_ERROR, &what.to_string());
-    let request = match serde_json::from_value::<LambdaRequest>(sample_api::event::addressable(event)) {
+    let request = match serde_json::from_value::<LambdaRequest>(tollgate::http::event::addressable(event)) {
         Ok(request) => request.into(),
         Err(error) => return failed(&error),
     };
-    match dev.api.call(request).await {
+    let answer =
+        if ::otp::serves(parts.uri.path()) { dev.otp.call(request).await } else { dev.api.call(request).await };
+    match answer {
         Ok(response) => {
             let (parts, body) = response.into_parts();
             Response::from_parts(parts, Body::from(body.to_vec()))

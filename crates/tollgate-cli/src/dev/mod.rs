@@ -5,6 +5,7 @@
 
 pub(crate) mod event;
 mod gateway;
+mod outbox;
 mod routes;
 
 use crate::args::{ClockKind, DevArgs};
@@ -13,10 +14,14 @@ use crate::error::{CliError, Result};
 use crate::open::{self, Place};
 use crate::secrets::Keys;
 use crate::{output, secrets};
+use ::otp::Service;
+use ::otp::profiles::{self, Profiles};
+use outbox::Outbox;
 use sample_api::Api;
 use sample_api::passwords::OneForAll;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -24,6 +29,8 @@ use tokio::sync::watch;
 use tollgate::testing::ManualClock;
 use tollgate::{Counters, DynamoStore, Limiter, LivePolicy, SystemClock};
 use tollgate_core::Clock;
+use tollgate_dynamodb::Items;
+use tollgate_otp::Otp;
 
 pub use routes::router;
 
@@ -39,6 +46,8 @@ pub struct Dev {
     policy: LivePolicy,
     limiter: Arc<Limiter<DynamoStore>>,
     api: Api<DynamoStore>,
+    otp: Service<DynamoStore, Profiles, Outbox>,
+    outbox: Arc<Outbox>,
     counters: Arc<Counters>,
     manual: Option<ManualClock>,
     faults: Faults,
@@ -68,18 +77,34 @@ impl Dev {
             tollgate_dynamodb::table::disable_ttl(&connected, &target.table).await?;
         }
         let (store, counters) = open::store_at(&connected, &target.table, manual.as_ref()).await?;
+        let items = Items::new(store.clone()).with_deadline(DEADLINE);
         let limiter = Arc::new(Limiter::new(store).with_deadline(DEADLINE));
         let api = Api::new(policy.clone(), Arc::clone(&limiter), OneForAll::new(Some(OneForAll::DEVELOPMENT)));
+        let (profiles, outbox) = (profiles_of(args)?, Arc::<Outbox>::default());
+        let otp = Service::new(policy.clone(), Arc::clone(&limiter), Otp::new(items), profiles, Arc::clone(&outbox));
         let endpoint = connected.endpoint().to_owned();
-        Ok(Self { policy, limiter, api, counters, manual, faults, embedded, endpoint })
+        Ok(Self { policy, limiter, api, otp, outbox, counters, manual, faults, embedded, endpoint })
     }
 
-    /// Makes the table do so from now on. While something is wrong with it, decisions have no more time than in production.
+    /// Makes the table do so from now on. While something is wrong with it, decisions and codes have no more time than in production.
     fn fail(&self, faulty: Faulty) {
         self.faults.set(faulty);
         let is_sound = faulty.store == Fault::Ok;
         self.limiter.set_deadline(if is_sound { DEADLINE } else { Limiter::<DynamoStore>::DEADLINE });
+        self.otp.otp().items().set_deadline(if is_sound { DEADLINE } else { Items::DEADLINE });
     }
+}
+
+/// Who has verified which number: what the file says, or the profiles that everybody knows.
+fn profiles_of(args: &DevArgs) -> Result<Profiles> {
+    let path = args.profiles.as_deref();
+    let wrong = |why: &dyn std::fmt::Display| {
+        let (at, shape) =
+            (path.unwrap_or(Path::new("profiles")), r#"{"alice":{"phone":"+40721234567","verified":true}}"#);
+        CliError::Input(format!("{}: {why}; write {shape}", at.display()))
+    };
+    let text = path.map_or_else(|| Ok(profiles::DEVELOPMENT.to_owned()), std::fs::read_to_string);
+    Profiles::parse(&text.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
 
 /// Serves until interrupted.

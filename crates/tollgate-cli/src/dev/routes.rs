@@ -1,4 +1,4 @@
-//! The routes of `tollgate dev`: its own under `/dev`, the limiter function's, and the sample API for all others.
+//! The routes of `tollgate dev`: its own under `/dev`, the limiter function's, that of one-time codes, and the sample API for all others.
 
 use super::{Dev, gateway};
 use axum::body::Bytes;
@@ -25,9 +25,10 @@ pub fn router(dev: Arc<Dev>) -> Router {
         .route("/v1/decisions", any(decide))
         .route("/dev/clock", post(set_clock))
         .route("/dev/faults", post(set_faults))
+        .route("/dev/outbox", get(outbox))
         .route("/dev/stats", get(stats))
         .method_not_allowed_fallback(other_method)
-        .fallback(sample_api)
+        .fallback(functions)
         .with_state(dev)
 }
 
@@ -38,11 +39,16 @@ async fn decide(State(dev): Shared, request: Request) -> Response {
     }
 }
 
-async fn sample_api(State(dev): Shared, request: Request) -> Response {
+/// The functions behind the HTTP API.
+async fn functions(State(dev): Shared, request: Request) -> Response {
     match received(request).await {
-        Ok((parts, body, peer)) => gateway::sample_api(&dev, &parts, &body, peer).await,
+        Ok((parts, body, peer)) => gateway::functions(&dev, &parts, &body, peer).await,
         Err(refused) => refused,
     }
+}
+
+async fn outbox(State(dev): Shared) -> Response {
+    Json(dev.outbox.messages()).into_response()
 }
 
 /// A request as a gateway has it: head, whole body, and who sent it.

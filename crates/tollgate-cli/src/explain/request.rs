@@ -57,11 +57,11 @@ fn from_event(event: Value, name: &dyn Display) -> Result<(Parts, lambda_http::B
     let no_event = || {
         bad(name, &"not an event of a REST API, an HTTP API, a function URL or a load balancer, as a function gets it")
     };
-    let event = sample_api::event::addressable(event);
+    let event = tollgate::http::event::addressable(event);
     let fields = event.as_object().ok_or_else(no_event)?;
     let path = ["rawPath", "path"].into_iter().find_map(|field| fields.get(field)?.as_str()).unwrap_or("/");
     // It takes the path on trust.
-    if !sample_api::event::has_an_address(fields, path) {
+    if !tollgate::http::event::has_an_address(fields, path) {
         return Err(bad(name, &format!("no address can be built with the path {path:?}")));
     }
     let request = serde_json::from_value::<LambdaRequest>(event).map_err(|_| no_event())?;

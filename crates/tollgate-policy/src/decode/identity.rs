@@ -156,15 +156,21 @@ fn fold(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Fold> {
     };
     let Some(node) = fields.get("region") else { return Some(fold) };
     let code = fields::text(report, node, "region", "\"IN\"")?;
-    let Some(region) = Region::parse(code) else {
-        let help = "write the two letters of ISO 3166-1 in upper case, like \"IN\"";
-        report.error(&node.span(), format!("{code:?} is no region with a numbering plan"), help);
-        return None;
-    };
+    let region = region(report, node, code)?;
     if fold != Fold::Phone(None) {
         report.error(&node.span(), "`region` is for numbers", "write `fold = \"phone\"`, or remove `region`");
     }
     Some(Fold::Phone(Some(region)))
+}
+
+/// The region of a code.
+pub(super) fn region(report: &mut Report<'_>, node: Node<'_>, code: &str) -> Option<Region> {
+    let region = Region::parse(code);
+    if region.is_none() {
+        let help = "write the two letters of ISO 3166-1 in upper case, like \"IN\"";
+        report.error(&node.span(), format!("{code:?} is no region with a numbering plan"), help);
+    }
+    region
 }
 
 /// RFC 9110 section 5.1: field names are tokens.

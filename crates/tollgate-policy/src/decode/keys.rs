@@ -14,12 +14,14 @@ pub struct KeyList {
 }
 
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
-pub const KEYS: &[KeyList] =
-    &[POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, CHARGE, EXEMPTION, HTTP, CORS];
+pub const KEYS: &[KeyList] = &[
+    POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, CHARGE, EXEMPTION, HTTP, CORS, OTP,
+    COOLDOWN,
+];
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
-    keys: &["version", "revision", "instances", "identity", "plans", "limits", "routes", "exempt", "http"],
+    keys: &["version", "revision", "instances", "identity", "plans", "limits", "routes", "exempt", "http", "otp"],
     later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
 };
 
@@ -83,3 +85,12 @@ pub(super) const EXEMPTION: KeyList = KeyList { table: "exemption", keys: &["mat
 pub(super) const HTTP: KeyList = KeyList { table: "http", keys: &["legacy_headers", "cors"], later: &[] };
 
 pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "credentials"], later: &[] };
+
+pub(super) const OTP: KeyList = KeyList {
+    table: "otp",
+    keys: &["purposes", "countries", "region", "digits", "ttl", "attempts", "budget", "cooldown"],
+    later: &[],
+};
+
+pub(super) const COOLDOWN: KeyList =
+    KeyList { table: "cooldown", keys: &["first", "factor", "most", "forget"], later: &[] };

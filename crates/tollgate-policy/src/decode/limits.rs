@@ -3,6 +3,7 @@
 use super::fields::{self, Fields, Node};
 use super::keys;
 use super::lease;
+use super::lock::{Escalation, RangedDuration};
 use super::settling;
 use super::shards;
 use crate::algorithm::Algorithm;
@@ -15,7 +16,7 @@ use crate::suggest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_core::{LimitName, Mode, OnChange, PenaltyRule, StoreFailure, TokenBucket, Zone};
+use tollgate_core::{LimitName, Mode, OnChange, StoreFailure, TokenBucket, Zone};
 
 /// Most entries of a key, and most alternatives of an entry.
 const MAX_KEY: usize = 4;
@@ -23,10 +24,13 @@ const MAX_KEY: usize = 4;
 /// The longest `retry_jitter`.
 const MOST_JITTER: Duration = Duration::from_secs(3600);
 
-/// What a penalty has where the policy does not say: twice as long each time, an hour at most, a level a day.
-const FACTOR: u64 = 2;
-const MOST_LOCK: Duration = Duration::from_secs(3600);
-const FORGET: Duration = Duration::from_secs(86_400);
+/// Locks are twice as long each time, an hour at most, and a level shorter for each day without one.
+const PENALTY: Escalation = Escalation {
+    what: "penalty",
+    keys: &keys::PENALTY,
+    of_first: "say how long the first denial locks a key: `first = \"1min\"`",
+    forget: Duration::from_secs(86_400),
+};
 
 const KEY_EXAMPLE: &str = "[\"user\"]";
 const RATE_EXAMPLE: &str = "\"50/h\"";
@@ -117,7 +121,7 @@ fn limit(
         Some(node) => fields::word(report, node, "headers", &[("visible", false), ("hidden", true)]),
         None => Some(false),
     };
-    let penalty = fields.get("penalty").map(|node| penalty(report, node));
+    let penalty = fields.get("penalty").map(|node| PENALTY.read(report, node));
     let jitter = RangedDuration { what: "retry_jitter", least: Duration::ZERO, most: MOST_JITTER, example: "\"10s\"" };
     let retry_jitter = fields.get("retry_jitter").map(|node| jitter.read(report, node));
     Some(Limit {
@@ -270,60 +274,6 @@ fn check_delay(report: &mut Report<'_>, fields: &Fields<'_>, delay: u64, base: &
             format!("write at most {burst}, by which no call waits, or a larger burst"),
         );
     }
-}
-
-/// A duration between two others, as text.
-pub(super) struct RangedDuration {
-    pub(super) what: &'static str,
-    pub(super) least: Duration,
-    pub(super) most: Duration,
-    pub(super) example: &'static str,
-}
-
-impl RangedDuration {
-    pub(super) fn read(&self, report: &mut Report<'_>, node: Node<'_>) -> Option<Duration> {
-        let text = fields::text(report, node, self.what, self.example)?;
-        let read = rate::read_duration(text);
-        let found = read.map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()?;
-        if (self.least..=self.most).contains(&found) {
-            return Some(found);
-        }
-        let bound = if found < self.least { ("at least", self.least) } else { ("at most", self.most) };
-        let message = format!("{} must be {} {} s, not {text:?}", self.what, bound.0, bound.1.as_secs());
-        report.error(&node.span(), message, format!("write it like {}", self.example));
-        None
-    }
-}
-
-/// `penalty` of a limit.
-fn penalty(report: &mut Report<'_>, node: Node<'_>) -> Option<PenaltyRule> {
-    let fields = Fields::open(report, node, "penalty", &keys::PENALTY)?;
-    let (least, longest) = (PenaltyRule::SHORTEST, PenaltyRule::LONGEST);
-    let mut time = |key: &'static str, least, most, example| {
-        let range = RangedDuration { what: key, least, most, example };
-        fields.get(key).map(|node| range.read(report, node))
-    };
-    let first = time("first", least, longest, "\"1min\"");
-    let most = time("most", least, longest, "\"1h\"");
-    let forget = time("forget", Duration::ZERO, PenaltyRule::LONGEST_MEMORY, "\"24h\"");
-    let whole = 1..=PenaltyRule::MAX_FACTOR;
-    let factor = fields.get("factor").map(|node| fields::integer(report, node, "factor", whole, "2"));
-    let extend = fields.get("extend").map(|node| fields::boolean(report, node, "extend", "false"));
-    if first.is_none() {
-        fields.required(report, "first", "say how long the first denial locks a key: `first = \"1min\"`");
-    }
-    let (first, most, forget) = (first??, transpose(most)?, transpose(forget)?.unwrap_or(FORGET));
-    // What is written wins; a first lock that is longer than the usual most is the longest as well.
-    let longest = most.unwrap_or(first.max(MOST_LOCK));
-    if let Some(node) = fields.get("most").filter(|_| longest < first) {
-        let message = "most is shorter than first, and a lock is never longer than most";
-        report.error(&node.span(), message, "write a longer `most`, or a shorter `first`");
-        return None;
-    }
-    let rule = PenaltyRule::new(first, transpose(factor)?.unwrap_or(FACTOR), longest, forget);
-    let rule =
-        rule.map_err(|error| report.error(&node.span(), error.to_string(), "write it like { first = \"1min\" }"));
-    Some(rule.ok()?.extending(transpose(extend)?.unwrap_or(false)))
 }
 
 fn time_zone(report: &mut Report<'_>, node: Node<'_>) -> Option<Zone> {

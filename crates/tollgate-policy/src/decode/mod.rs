@@ -10,6 +10,8 @@ mod identity;
 mod keys;
 mod lease;
 mod limits;
+mod lock;
+mod otp;
 mod routes;
 mod settling;
 mod shards;
@@ -40,6 +42,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let scope = limits::Scope { dimensions: identity.names(), plans: &plans };
     let limits = limits::decode(report, root.get("limits"), &scope);
     let http = http::decode(report, root.get("http"));
+    let otp = otp::decode(report, root.get("otp"));
     let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
@@ -52,7 +55,11 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let limits = limits.into_iter().map(|entry| entry.limit).collect::<Option<Vec<_>>>()?;
     let routes = routes.into_iter().map(|entry| entry.value).collect();
     let exemptions = exemptions.into_iter().map(|entry| entry.value).collect();
-    Some(Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http).among(instances?))
+    Some(
+        Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http)
+            .among(instances?)
+            .sending(otp?),
+    )
 }
 
 fn instances(report: &mut Report<'_>, root: &Fields<'_>) -> Option<NonZeroU64> {

@@ -3,7 +3,8 @@
 //! Invariant: what is not said means that a call counts, as what it was charged, whatever comes of it.
 
 use super::fields::{self, Fields, Node};
-use super::limits::{LimitEntry, RangedDuration};
+use super::limits::LimitEntry;
+use super::lock::RangedDuration;
 use crate::algorithm::Algorithm;
 use crate::identity::{Identity, Source};
 use crate::limit::{Counting, KeyPart, Limit, OnSuccess};

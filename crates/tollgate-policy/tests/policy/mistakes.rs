@@ -249,6 +249,30 @@ fn penalties() {
 }
 
 #[test]
+fn one_time_codes() {
+    let otp = |lines: &str| format!("version = 1\n[otp]\npurposes = [\"login\"]\n{lines}\n");
+    one("version = 1\n[otp]", "2:1", "[otp] has no `purposes`");
+    one("version = 1\notp = true", "2:7", "[otp] must be a table, not a boolean");
+    one("version = 1\n[otp]\npurposes = []", "3:12", "`purposes` has no purpose");
+    one("version = 1\n[otp]\npurposes = [\"log in\"]", "3:13", "\"log in\" cannot be the name of a purpose");
+    one("version = 1\n[otp]\npurposes = [\"a\", \"a\"]", "3:18", "purpose `a` is given twice");
+    one(&otp("countries = [\"RO\", \"XX\"]"), "4:20", "\"XX\" is no region with a numbering plan");
+    one(&otp("region = \"+40\""), "4:10", "\"+40\" is no region with a numbering plan");
+    one(&otp("digit = 6"), "4:1", "unknown key `digit`");
+    // Fewer can be guessed within what an account may try, and more nobody types.
+    one(&otp("digits = 5"), "4:10", "digits must be a whole number from 6 to 10, not 5");
+    one(&otp("digits = 11"), "4:10", "digits must be a whole number from 6 to 10, not 11");
+    one(&otp("ttl = \"59s\""), "4:7", "ttl must be at least 60 s, not \"59s\"");
+    one(&otp("ttl = \"11min\""), "4:7", "ttl must be at most 600 s, not \"11min\"");
+    one(&otp("attempts = 0"), "4:12", "attempts must be a whole number from 1 to 10, not 0");
+    one(&otp("budget = \"101/h\""), "4:10", "budget must be 1 to 100 guesses in 1min to 30day, not \"101/h\"");
+    one(&otp("budget = \"1/s\""), "4:10", "budget must be 1 to 100 guesses in 1min to 30day, not \"1/s\"");
+    one(&otp("budget = \"many\""), "4:10", "\"many\"");
+    one(&otp("cooldown = { most = \"1h\" }"), "4:12", "cooldown has no `first`");
+    one(&otp("cooldown = { first = \"1min\", extend = true }"), "4:30", "unknown key `extend` in cooldown");
+}
+
+#[test]
 fn what_a_leased_limit_cannot_have() {
     one(&extra("lease = 0"), "5:9", "lease must be a whole number from 1 to");
     one(&extra("lease = 5\npenalty = { first = \"1min\" }"), "6:11", "a leased limit cannot lock");

@@ -101,6 +101,10 @@ fn valid_policies_pass_both() {
         limit("[plans]\nnames = [\"one\"]"),
         limit("headers = \"visible\"\n[http]\ncors = { origins = [\"*\"], credentials = false }"),
         "version = 1\nhttp = { legacy_headers = [] }".to_owned(),
+        "version = 1\n[otp]\npurposes = [\"login\"]".to_owned(),
+        "version = 1\n[otp]\npurposes = [\"login\", \"change-phone\"]\ncountries = [\"RO\", \"VN\"]\nregion = \"RO\"\ndigits = 10\nttl = \"10min\"\nattempts = 1\n\
+         budget = \"100/30day\"\ncooldown = { first = \"1s\", factor = 1, most = \"1s\", forget = \"0s\" }"
+            .to_owned(),
     ];
     for text in valid {
         assert!(Policy::parse(&text).is_ok(), "{:?}", Policy::parse(&text));
@@ -124,6 +128,25 @@ fn structural_mistakes_fail_both() {
     .to_vec();
     wrong.extend(
         ["[edge]", "[routes]", "plans = {}", "plans = { names = [] }"].map(|rest| format!("version = 1\n{rest}")),
+    );
+    wrong.extend(
+        [
+            "",
+            "purposes = []",
+            "purposes = [\"Login\"]",
+            "purposes = [\"login\", \"login\"]",
+            "purposes = \"login\"",
+            "purposes = [\"login\"]\ncountries = [\"Ro\"]",
+            "purposes = [\"login\"]\ncountries = \"RO\"",
+            "purposes = [\"login\"]\nregion = \"romania\"",
+            "purposes = [\"login\"]\ndigits = 5",
+            "purposes = [\"login\"]\ndigits = 11",
+            "purposes = [\"login\"]\nattempts = 0",
+            "purposes = [\"login\"]\nbudget = 10",
+            "purposes = [\"login\"]\ncooldown = {}",
+            "purposes = [\"login\"]\ncooldown = { first = \"1min\", extend = true }",
+        ]
+        .map(|rest| format!("version = 1\n[otp]\n{rest}")),
     );
     wrong.extend(
         ["key = \"user\"", "key = []", "key = [\"User\"]", "key = [5]", "key = [\"user ??\"]", ""]

@@ -1,7 +1,7 @@
 //! An event as `lambda_http` can take it. Invariant: whatever a client sent, a request comes of it and no panic.
 //!
 //! `lambda_http` builds the request's URI from the event's host, scheme, path and query without a doubt. A load balancer passes on
-//! what clients send there, so what no address can be built from is left out before: no handler here asks for it.
+//! what clients send there, so what no address can be built from is left out before.
 
 use lambda_http::http::{HeaderValue, Uri};
 use serde_json::{Map, Value};

@@ -1,0 +1,127 @@
+//! What is said, and with which status.
+//!
+//! Invariant: no answer can be kept by a cache, and none has a code, a number or an account in it.
+
+use lambda_http::http::{StatusCode, header};
+use lambda_http::{Body, Error, Response};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tollgate::tollgate_policy;
+use tollgate_otp::{Denied, Issued, Verification};
+
+/// An answer.
+pub(crate) type Answer = Result<Response<Body>, Error>;
+
+/// Whole seconds that are not too early, at least 1 (RFC 9110 section 10.2.3).
+fn seconds(wait: Duration) -> u64 {
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
+fn respond(status: StatusCode, body: &Value) -> Answer {
+    let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");
+    Ok(response.header(header::CACHE_CONTROL, "no-store").body(Body::from(body.to_string()))?)
+}
+
+fn wait(status: StatusCode, error: &str, message: &str, wait: Duration) -> Answer {
+    let seconds = seconds(wait);
+    let mut answer = respond(status, &json!({ "error": error, "message": message, "retryAfter": seconds }))?;
+    answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    Ok(answer)
+}
+
+/// 202: a message is on its way, if there is anywhere to send it.
+pub(crate) fn sent(issued: &Issued) -> Answer {
+    let (expires_in, resend_after) = (issued.expires_in.as_secs(), seconds(issued.resend_after));
+    let challenge = issued.challenge.to_string();
+    let body = json!({ "challenge": challenge, "expires_in": expires_in, "resend_after": resend_after });
+    respond(StatusCode::ACCEPTED, &body)
+}
+
+/// 429: no code is sent now.
+pub(crate) fn denied(denied: Denied) -> Answer {
+    match denied {
+        Denied::Locked { retry_after } => locked(retry_after),
+        Denied::TooSoon { retry_after } => {
+            let message = "a code was sent a moment ago; wait for it, or ask again later";
+            wait(StatusCode::TOO_MANY_REQUESTS, "cooldown", message, retry_after)
+        }
+        _ => unavailable(),
+    }
+}
+
+/// What became of a code.
+pub(crate) fn verified(verification: Verification) -> Answer {
+    match verification {
+        Verification::Verified => respond(StatusCode::OK, &json!({ "verified": true })),
+        Verification::WrongCode { attempts_left } => {
+            let message = "this is not the code that was sent";
+            let body = json!({ "error": "wrong_code", "message": message, "attempts_left": attempts_left });
+            respond(StatusCode::UNAUTHORIZED, &body)
+        }
+        Verification::NoActive => no_active(),
+        Verification::Locked { retry_after } => locked(retry_after),
+        _ => unavailable(),
+    }
+}
+
+/// 410: there is no such code.
+pub(crate) fn no_active() -> Answer {
+    let message = "there is no such code: it was used, has expired, or another one was sent";
+    respond(StatusCode::GONE, &json!({ "error": "no_active_otp", "message": message }))
+}
+
+fn locked(retry_after: Duration) -> Answer {
+    let message = "too many wrong codes; ask for another one later";
+    wait(StatusCode::TOO_MANY_REQUESTS, "locked", message, retry_after)
+}
+
+/// What is said where there is no answer.
+pub(crate) fn failed(error: &tollgate_otp::Error) -> Answer {
+    if error.is_bad_input() {
+        return bad_request(&error.to_string());
+    }
+    if matches!(error, tollgate_otp::Error::Policy(tollgate_policy::Error::NoOtp)) {
+        return nothing_here();
+    }
+    tracing::warn!(%error, "no code is sent or verified");
+    unavailable()
+}
+
+/// 503: nothing says that the code was wrong, or that anybody is limited.
+pub(crate) fn unavailable() -> Answer {
+    let message = "codes cannot be sent or verified at the moment; try again shortly";
+    wait(StatusCode::SERVICE_UNAVAILABLE, "otp_unavailable", message, Duration::ZERO)
+}
+
+/// 400.
+pub(crate) fn bad_request(message: &str) -> Answer {
+    respond(StatusCode::BAD_REQUEST, &json!({ "error": "bad_request", "message": message }))
+}
+
+/// 401: who asks has not passed the first factor.
+pub(crate) fn unauthenticated() -> Answer {
+    let body = json!({ "error": "unauthenticated", "message": "sign in first" });
+    let mut answer = respond(StatusCode::UNAUTHORIZED, &body)?;
+    // RFC 6750 section 3: no error code where no token was given.
+    answer.headers_mut().insert(header::WWW_AUTHENTICATE, "Bearer".parse()?);
+    Ok(answer)
+}
+
+/// What a browser asks before it sends a request from another origin.
+pub(crate) fn preflight() -> Answer {
+    let response = Response::builder().status(StatusCode::NO_CONTENT).header(header::ALLOW, "POST");
+    Ok(response.header(header::ACCESS_CONTROL_ALLOW_METHODS, "POST").body(Body::Empty)?)
+}
+
+/// 405.
+pub(crate) fn other_method() -> Answer {
+    let body = json!({ "error": "method_not_allowed", "message": "this path takes POST" });
+    let mut answer = respond(StatusCode::METHOD_NOT_ALLOWED, &body)?;
+    answer.headers_mut().insert(header::ALLOW, "POST".parse()?);
+    Ok(answer)
+}
+
+/// 404.
+pub(crate) fn nothing_here() -> Answer {
+    respond(StatusCode::NOT_FOUND, &json!({ "error": "not_found", "message": "there is nothing here" }))
+}
