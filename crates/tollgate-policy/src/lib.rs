@@ -34,6 +34,7 @@
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `otp` | the rules of one-time codes |
+//! | `step_up` | which authentication a route demands |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
 //! | `jitter` | waits as they are told |
@@ -67,7 +68,7 @@
 //!
 //! | dimension | value | default |
 //! | --- | --- | --- |
-//! | any name | `"claims.NAME"`: a claim of the verified token | `user` is `claims.sub`, `tenant` is `claims.tenant`, `plan` is `claims.plan` |
+//! | any name | `"claims.NAME"`: a claim of the verified token | `user` is `claims.sub`, `tenant` is `claims.tenant`, `plan` is `claims.plan`, `session` is `claims.origin_jti` |
 //! | any name | `"header.NAME"`, `"query.NAME"`, `"context.NAME"` (the gateway's request context) | |
 //! | any name | `"path.NAME"`: a parameter of the route, which then must have it | |
 //! | any name | `{ body = "NAME" }`: a top-level field of a JSON or form body | |
@@ -158,6 +159,7 @@
 //! | `on_store_failure` (routes) | as for limits | the limits' |
 //! | `atomic` (routes) | as for limits, for every decision of the route | `false` |
 //! | `cors` (routes) | `false`: answers of this route leave CORS to others | `true` where `[http]` has `cors` |
+//! | `step_up` (routes) | which authentication the route demands, see below | none |
 //! | `why` (exempt) | the reason, for whoever reads the policy next | required |
 //!
 //! A `match` is a method and a path, `POST /api/orders`. The method is one, a list (`GET,HEAD`), or `*` or `ANY`; it is
@@ -170,6 +172,19 @@
 //! The most specific route wins, whatever the order in the file: paths are compared segment by segment from the left
 //! (literal before `{name}` before rest before any target), then a given method goes before any. Two routes that match
 //! a common request with neither more specific are an error, and so is a route that exemptions cover wholly.
+//!
+//! ### `step_up`
+//!
+//! Whoever has not proved of late who he is gets 401 and is told what to do (RFC 9470). `user`, `tenant` and `session` say whose
+//! authentication counts, and must come from claims or the gateway's context. `session` names one sign-in: a claim that no refresh of
+//! a token changes and every sign-in does, like Cognito's `origin_jti`.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `max_age` | how long ago the authentication may be, `1s` to `24h` | required |
+//! | `acr` | classes of which it has to be one, like `["mfa"]`; up to 16 | any |
+//! | `amr` | methods of which it has to have used one, like `["hwk", "otp"]` (RFC 8176); up to 16 | any |
+//! | `bind` | fields of the body that it has to be about, like `["iban"]`, or `[]`: it is then good for one request with this method, target and these values, once | it is good for all that the session does |
 //!
 //! ## `[http]`
 //!
@@ -194,6 +209,7 @@
 //! | `attempts` | how often one code can be tried, 1 to 10 | 5 |
 //! | `budget` | how often an account can be tried, whatever codes it is sent, like `"10/h"`: 1 to 100 guesses in a window of 1 min to 30 days, which begins with the first code sent after the last one is over. A right code counts only until it is used | `"10/h"` |
 //! | `cooldown` | how long after a code the next one can be sent, see `penalty` for its keys `first`, `factor`, `most`, `forget` | `{ first = "1min", forget = "10min" }` |
+//! | `acr` | the class of authentication that a right code is, on top of the first factor, like `"mfa"`: it freshens the session for routes with `step_up` | it freshens none |
 
 mod address;
 mod algorithm;
@@ -218,6 +234,7 @@ mod pseudonym;
 mod rate;
 mod report;
 mod route;
+mod step_up;
 mod suggest;
 mod syntax;
 
@@ -242,6 +259,7 @@ pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};
 pub use rate::{duration, rate_text};
 pub use route::{Exemption, Route, RouteCharge, RouteMatch};
+pub use step_up::StepUp;
 pub use tollgate_core::{Mode, StoreFailure};
 
 /// JSON Schema (draft 2020-12) of the policy file, for editors: `#:schema PATH` in its first line.

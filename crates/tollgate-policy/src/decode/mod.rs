@@ -15,6 +15,7 @@ mod otp;
 mod routes;
 mod settling;
 mod shards;
+mod step_up;
 
 pub use keys::{KEYS, KeyList};
 

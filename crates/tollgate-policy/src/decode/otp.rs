@@ -4,6 +4,7 @@ use super::fields::{self, Fields, Node};
 use super::identity;
 use super::keys;
 use super::lock::{Escalation, RangedDuration};
+use super::step_up;
 use crate::canonical::Region;
 use crate::otp::{OtpRules, Purpose};
 use crate::rate;
@@ -50,6 +51,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
         Some(rule) => rule,
         None => COOLDOWN.usual(FIRST_COOLDOWN),
     };
+    let acr = fields.get("acr").map(|node| step_up::class(report, node));
     let (budget, window) = budget.unwrap_or(Some(BUDGET))?;
     Some(Some(OtpRules {
         purposes: purposes?,
@@ -61,6 +63,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<
         budget,
         window,
         cooldown: cooldown?,
+        acr: acr.map_or(Some(None), |acr| acr.map(Some))?,
     }))
 }
 
