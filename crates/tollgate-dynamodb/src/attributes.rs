@@ -3,7 +3,7 @@
 //! Invariant: what this module writes it reads back unchanged; anything else is an error that names the attribute,
 //! never a guess. Attributes that belong to no limit are left alone.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+pub use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use tollgate_core::{Bucket, Entries, Entry, Error, Hold, Item, LimitName, Penalty, Result, Terms, Ticks};

@@ -1,15 +1,17 @@
-//! Items of others than the limiter, on its table: conditional writes within a deadline, by whoever has nothing to decide without
+//! Items of others than the limiter, on its table: consistent reads and conditional writes within a deadline, by whoever has nothing to decide without
 //! an answer.
 //!
 //! Invariants: a write is sent again only if it was not applied; while the table is known to be gone nobody waits for it; whatever
 //! fails is an error, and no error lets anybody pass.
 
+use crate::attributes::Attributes;
 use crate::breaker::{Breaker, BreakerState, Health};
 use crate::error::{Error, Result};
 use crate::expression::Expressions;
 use crate::meter::Event;
 use crate::patience::Patience;
-use crate::store::{DynamoStore, Store, Updated};
+use crate::store::{Deleted, DynamoStore, Store, Updated};
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::Timestamp;
@@ -89,17 +91,44 @@ impl Call<'_> {
     ///
     /// Whatever keeps the table from answering in time; [`Error::fate`] says whether the write may have been applied.
     pub async fn update(&self, pk: &str, rendered: &Expressions) -> Result<Updated> {
+        let store = &self.items.store;
+        self.unless_gone(self.patience.write(store.meter(), || store.update(pk, rendered.clone()))).await
+    }
+
+    /// Deletes the item of `pk` if the condition holds, atomically, and says whether it did. A condition that an item without
+    /// attributes meets is met where there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Call::update`].
+    pub async fn delete(&self, pk: &str, rendered: &Expressions) -> Result<bool> {
+        let store = &self.items.store;
+        let deleted = self.patience.write(store.meter(), || store.delete(pk, rendered.clone()));
+        Ok(matches!(self.unless_gone(deleted).await?, Deleted::Gone { .. }))
+    }
+
+    /// Reads the item of `pk`, strongly consistent.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the table from answering in time.
+    pub async fn read(&self, pk: &str) -> Result<Option<Attributes>> {
+        self.unless_gone(self.patience.read(self.items.store.get(pk))).await
+    }
+
+    /// Sends it, unless the table is known to be gone; and remembers whether it is.
+    async fn unless_gone<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
         let Items { store, breaker, .. } = self.items;
-        let updated = match breaker.admit() {
+        let answer = match breaker.admit() {
             None => Err(Error::Suspended),
             Some(leave) => {
-                let updated = self.patience.write(store.meter(), || store.update(pk, rendered.clone())).await;
-                let is_gone = updated.as_ref().is_err_and(Error::is_outage);
+                let answer = request.await;
+                let is_gone = answer.as_ref().is_err_and(Error::is_outage);
                 leave.report(if is_gone { Health::Gone } else { Health::Answers }, store.meter());
-                updated
+                answer
             }
         };
-        updated.inspect_err(|error| store.meter().record(Event::StoreFailure(error)))
+        answer.inspect_err(|error| store.meter().record(Event::StoreFailure(error)))
     }
 
     /// Others changed the item each time between two of `writes`.
