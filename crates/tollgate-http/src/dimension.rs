@@ -77,11 +77,16 @@ impl<'a> Asked<'a> {
             Source::ClientIp(rule) => {
                 self.client(rule).address.map(|address| Network::of(address, rule.ipv6_prefix).to_string())
             }
-            Source::Body(name) => body::field(self.body.as_ref()?, &self.parts.headers, name),
+            Source::Body(name) => self.body_field(name),
             Source::Device(device) => self.device(dimension, device),
             _ => None,
         };
         value.filter(|value| !value.is_empty())
+    }
+
+    /// The value of a field of the body; `None` if it has no one value.
+    pub(crate) fn body_field(&self, name: &str) -> Option<String> {
+        body::field(self.body.as_ref()?, &self.parts.headers, name)
     }
 
     fn device(&self, dimension: &str, device: &Device) -> Option<String> {

@@ -5,6 +5,7 @@
 //! | `caller` | whose code it is: what the authorizer vouches for |
 //! | `send` | a code is made, charged on the route's limits and handed to the courier |
 //! | `verify` | a code is counted, compared, used |
+//! | `factor` | what a right code proves: its session is fresh, or one action may be done |
 //! | `answer` | what is said, and with which status |
 //! | [`profiles`] | a directory in a file, for development |
 //!
@@ -13,6 +14,7 @@
 
 mod answer;
 mod caller;
+mod factor;
 pub mod profiles;
 mod send;
 mod verify;
@@ -21,6 +23,7 @@ use lambda_http::http::Method;
 use lambda_http::{Body, Error, Request, Response};
 use std::sync::Arc;
 use tollgate::http::{Facts, TollgateLayer};
+use tollgate::mfa::Sessions;
 use tollgate::{Limiter, LivePolicy, Store};
 use tollgate_otp::{Courier, Directory, Otp};
 
@@ -42,6 +45,7 @@ pub struct Service<S, D, C> {
     otp: Otp,
     directory: D,
     courier: Arc<C>,
+    sessions: Option<Arc<Sessions>>,
 }
 
 impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
@@ -49,7 +53,13 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
     #[must_use]
     pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, otp: Otp, directory: D, courier: Arc<C>) -> Self {
         let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter));
-        Self { policy, limiter, layer, otp, directory, courier }
+        Self { policy, limiter, layer, otp, directory, courier, sessions: None }
+    }
+
+    /// The same, where a right code freshens its session, as far as the policy says so.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Arc<Sessions>) -> Self {
+        Self { sessions: Some(sessions), ..self }
     }
 
     /// The codes.

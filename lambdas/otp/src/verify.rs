@@ -8,6 +8,7 @@ use crate::caller::Caller;
 use lambda_http::Request;
 use lambda_http::http::header;
 use serde::Deserialize;
+use tollgate::mfa::GrantId;
 use tollgate::tollgate_policy::{self, Source};
 use tollgate::{Policy, Store};
 use tollgate_otp::{Courier, Directory, Verification};
@@ -21,6 +22,9 @@ struct Typed {
     challenge: String,
     purpose: String,
     code: String,
+    /// The action that it is typed for, as the 401 of a route told it; without one it is for the session.
+    #[serde(default)]
+    action: Option<String>,
 }
 
 impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
@@ -31,11 +35,21 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             Ok(None) => return answer::unauthenticated(),
             Err(error) => return answer::failed(&error.into()),
         };
-        let Ok(typed) = serde_json::from_slice(request.body()) else {
+        let Ok(typed) = serde_json::from_slice::<Typed>(request.body()) else {
             return answer::bad_request(r#"write {"challenge":"...","purpose":"login","code":"012345"}"#);
         };
+        let Ok(action) = typed.action.as_deref().map(str::parse).transpose() else {
+            return answer::bad_request("`action` is what the 401 of a route told");
+        };
+        let factor = match self.begin(&policy, request).await {
+            Ok(factor) => factor,
+            Err(error) => return answer::unknown(&error),
+        };
         match self.compare(&policy, &caller, &typed).await {
-            Ok(Verification::Verified) => self.verified(&policy, &caller),
+            Ok(Verification::Verified) => match factor.prove(action).await {
+                Ok(grant) => self.verified(&policy, &caller, grant),
+                Err(error) => answer::unknown(&error),
+            },
             Ok(other) => answer::verified(other),
             Err(error) => answer::failed(&error),
         }
@@ -57,8 +71,11 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         self.otp.verify(policy, &addressed.recipient, &typed.challenge, &typed.code).await
     }
 
-    fn verified(&self, policy: &Policy, caller: &Caller) -> Answer {
-        let mut answer = answer::verified(Verification::Verified)?;
+    fn verified(&self, policy: &Policy, caller: &Caller, grant: Option<GrantId>) -> Answer {
+        let mut answer = match grant {
+            Some(grant) => answer::granted(grant)?,
+            None => answer::verified(Verification::Verified)?,
+        };
         if matches!(policy.identity().source(DEVICE), Some(Source::Device(_))) {
             match policy.device_cookie(DEVICE, &caller.user, self.limiter.store().moment().now) {
                 Ok(cookie) => drop(answer.headers_mut().append(header::SET_COOKIE, cookie.set_cookie().parse()?)),

@@ -83,6 +83,13 @@ impl Function {
         self.refresher.live()
     }
 
+    /// What is remembered of how callers have proved who they are, on the limiter's table.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn sessions(&self) -> Arc<tollgate_mfa::Sessions> {
+        Arc::new(tollgate_mfa::Sessions::new(tollgate_dynamodb::Items::new(self.limiter.store().clone())))
+    }
+
     fn write_metrics(&self) {
         if let Some(metrics) = &self.metrics {
             metrics.write();

@@ -1,0 +1,38 @@
+//! What a right code proves: its session is fresh from now on, or one action may be done.
+//!
+//! Invariant: what is proved is dated by when the verification began, and nothing is proved unless the policy says what a code is.
+
+use crate::Service;
+use lambda_http::Request;
+use tollgate::http::{self, Facts};
+use tollgate::mfa::{Action, Begun, Error, GrantId, Sessions};
+use tollgate::{Policy, Store};
+use tollgate_otp::{Courier, Directory};
+
+/// How a code proves something (RFC 8176): a one-time password by SMS, after another factor.
+const METHODS: [&str; 3] = ["mfa", "otp", "sms"];
+
+/// A verification under way; `None` inside: a right code proves nothing but itself.
+pub(crate) struct Factor<'s>(Option<(&'s Sessions, Begun, String)>);
+
+impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
+    /// Begins before the code is looked at.
+    pub(crate) async fn begin(&self, policy: &Policy, request: &Request) -> Result<Factor<'_>, Error> {
+        let acr = policy.otp().and_then(|rules| rules.acr.clone());
+        let (Some(sessions), Some(acr)) = (self.sessions.as_deref(), acr) else { return Ok(Factor(None)) };
+        let caller = http::caller(policy, &Facts::of(request.extensions()))?;
+        let Some(caller) = caller else { return Ok(Factor(None)) };
+        Ok(Factor(Some((sessions, sessions.begin(caller).await?, acr))))
+    }
+}
+
+impl Factor<'_> {
+    /// The code was right: the session is fresh, or whoever has the grant may do `action` once.
+    pub(crate) async fn prove(&self, action: Option<Action>) -> Result<Option<GrantId>, Error> {
+        let Some((sessions, begun, acr)) = &self.0 else { return Ok(None) };
+        match action {
+            Some(action) => sessions.grant(begun, action, acr, &METHODS).await.map(Some),
+            None => sessions.record(begun, acr, &METHODS).await.map(|_| None),
+        }
+    }
+}
