@@ -103,6 +103,15 @@ pub struct DevArgs {
     /// Who has verified which number, as JSON: {"alice":{"phone":"+40721234567","verified":true}}; alice and bob if not given
     #[arg(long, value_name = "FILE")]
     pub profiles: Option<PathBuf>,
+    /// Issuer whose bearer tokens are believed, as `iss` has it; without it x-dev-principal alone says who calls
+    #[arg(long, value_name = "URL", requires = "audience")]
+    pub issuer: Option<String>,
+    /// Who the tokens are for: `aud`, or Cognito's `client_id`
+    #[arg(long, value_name = "NAME")]
+    pub audience: Vec<String>,
+    /// Algorithms that tokens may be signed with
+    #[arg(long, value_name = "NAME", default_value = "RS256")]
+    pub algorithm: Vec<String>,
     /// Policy
     #[command(flatten)]
     pub policy: PolicyFile,

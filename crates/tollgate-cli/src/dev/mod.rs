@@ -14,6 +14,9 @@ use crate::error::{CliError, Result};
 use crate::open::{self, Place};
 use crate::secrets::Keys;
 use crate::{output, secrets};
+use ::authorizer::Authorizer;
+use ::authorizer::https::Https;
+use ::authorizer::settings;
 use ::otp::Service;
 use ::otp::profiles::{self, Profiles};
 use outbox::Outbox;
@@ -30,6 +33,8 @@ use tollgate::testing::ManualClock;
 use tollgate::{Counters, DynamoStore, Limiter, LivePolicy, SystemClock};
 use tollgate_core::Clock;
 use tollgate_dynamodb::Items;
+use tollgate_mfa::Sessions;
+use tollgate_mfa::token::{Issuer, Verifier};
 use tollgate_otp::Otp;
 
 pub use routes::router;
@@ -47,6 +52,8 @@ pub struct Dev {
     limiter: Arc<Limiter<DynamoStore>>,
     api: Api<DynamoStore>,
     otp: Service<DynamoStore, Profiles, Outbox>,
+    sessions: Arc<Sessions>,
+    authorizer: Option<Authorizer<Https, DynamoStore>>,
     outbox: Arc<Outbox>,
     counters: Arc<Counters>,
     manual: Option<ManualClock>,
@@ -77,13 +84,30 @@ impl Dev {
             tollgate_dynamodb::table::disable_ttl(&connected, &target.table).await?;
         }
         let (store, counters) = open::store_at(&connected, &target.table, manual.as_ref()).await?;
-        let items = Items::new(store.clone()).with_deadline(DEADLINE);
+        let items = || Items::new(store.clone()).with_deadline(DEADLINE);
+        let (otp, sessions) = (Otp::new(items()), Arc::new(Sessions::new(items())));
         let limiter = Arc::new(Limiter::new(store).with_deadline(DEADLINE));
         let api = Api::new(policy.clone(), Arc::clone(&limiter), OneForAll::new(Some(OneForAll::DEVELOPMENT)));
+        let api = api.with_sessions(Arc::clone(&sessions));
+        let authorizer = authorizer(args, &policy, &limiter)?;
         let (profiles, outbox) = (profiles_of(args)?, Arc::<Outbox>::default());
-        let otp = Service::new(policy.clone(), Arc::clone(&limiter), Otp::new(items), profiles, Arc::clone(&outbox));
+        let otp = Service::new(policy.clone(), Arc::clone(&limiter), otp, profiles, Arc::clone(&outbox));
+        let otp = otp.with_sessions(Arc::clone(&sessions));
         let endpoint = connected.endpoint().to_owned();
-        Ok(Self { policy, limiter, api, otp, outbox, counters, manual, faults, embedded, endpoint })
+        Ok(Self {
+            policy,
+            limiter,
+            api,
+            otp,
+            sessions,
+            authorizer,
+            outbox,
+            counters,
+            manual,
+            faults,
+            embedded,
+            endpoint,
+        })
     }
 
     /// Makes the table do so from now on. While something is wrong with it, decisions and codes have no more time than in production.
@@ -91,7 +115,9 @@ impl Dev {
         self.faults.set(faulty);
         let is_sound = faulty.store == Fault::Ok;
         self.limiter.set_deadline(if is_sound { DEADLINE } else { Limiter::<DynamoStore>::DEADLINE });
-        self.otp.otp().items().set_deadline(if is_sound { DEADLINE } else { Items::DEADLINE });
+        for items in [self.otp.otp().items(), self.sessions.items()] {
+            items.set_deadline(if is_sound { DEADLINE } else { Items::DEADLINE });
+        }
     }
 }
 
@@ -105,6 +131,20 @@ fn profiles_of(args: &DevArgs) -> Result<Profiles> {
     };
     let text = path.map_or_else(|| Ok(profiles::DEVELOPMENT.to_owned()), std::fs::read_to_string);
     Profiles::parse(&text.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
+}
+
+/// The authorizer's function, where an issuer is named.
+fn authorizer(
+    args: &DevArgs,
+    policy: &LivePolicy,
+    limiter: &Arc<Limiter<DynamoStore>>,
+) -> Result<Option<Authorizer<Https, DynamoStore>>> {
+    let Some(url) = &args.issuer else { return Ok(None) };
+    let mut issuer = Issuer::new(url, args.audience.iter().cloned());
+    let pinned = args.algorithm.iter().map(|name| settings::algorithm(name)).collect::<std::result::Result<_, _>>();
+    issuer.algorithms = pinned.map_err(|error| CliError::Input(format!("--algorithm: {error}")))?;
+    let verifier = Verifier::new(issuer, Https::default());
+    Ok(Some(Authorizer::new(policy.clone(), Arc::clone(limiter), verifier)))
 }
 
 /// Serves until interrupted.

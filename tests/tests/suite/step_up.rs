@@ -1,0 +1,223 @@
+//! Step-up as clients see it: signed tokens, the authorizer and the functions of a running server.
+
+use crate::dev::Dev;
+use crate::issuer::{AUDIENCE, Issuer, Signer};
+use serde_json::{Value, json};
+
+/// What must not be done with somebody's token alone.
+const SENSITIVE: [(&str, &str, u16); 3] =
+    [("PUT", "/api/payout-account", 200), ("POST", "/api/keys", 201), ("POST", "/api/export", 202)];
+
+/// A server, the issuer that it believes, and the time.
+struct Site {
+    dev: Dev,
+    issuer: Issuer,
+}
+
+impl Site {
+    fn start() -> Self {
+        let issuer = Issuer::start();
+        let arguments = ["--clock", "manual", "--issuer", issuer.url(), "--audience", AUDIENCE, "--algorithm", "ES256"];
+        Self { dev: Dev::start(&arguments), issuer }
+    }
+
+    fn now(&self) -> u64 {
+        self.dev.stats()["now_ms"].as_u64().unwrap() / 1000
+    }
+
+    /// Alice's token in a sign-in, with more claims.
+    fn token(&self, session: &str, more: &Value) -> String {
+        let mut claims = json!({ "sub": "alice", "origin_jti": session });
+        claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.issuer.token(self.now(), &claims)
+    }
+
+    fn ask(&self, token: &str, method: &str, path: &str, more: &str, body: &str) -> (u16, String, Value) {
+        self.dev.ask_with(method, path, &format!("authorization: Bearer {token}\r\n{more}"), body)
+    }
+
+    fn payout(&self, token: &str) -> (u16, String, Value) {
+        self.ask(token, "PUT", "/api/payout-account", "", "{}")
+    }
+
+    /// A right code for the session, or for one action.
+    fn verify(&self, token: &str, action: Option<&str>) -> Value {
+        let (status, head, sent) = self.ask(token, "POST", "/api/auth/otp/send", "", r#"{"purpose":"payout"}"#);
+        assert_eq!(status, 202, "{head}");
+        let outbox = self.dev.ask("GET", "/dev/outbox", "").2;
+        let code = &outbox.as_array().unwrap().last().unwrap()["code"];
+        let body = json!({ "challenge": sent["challenge"], "purpose": "payout", "code": code, "action": action });
+        let (status, head, body) = self.ask(token, "POST", "/api/auth/otp/verify", "", &body.to_string());
+        assert_eq!(status, 200, "{head}");
+        body
+    }
+}
+
+fn is_challenged(answer: &(u16, String, Value)) -> bool {
+    let challenge = "www-authenticate: bearer error=\"insufficient_user_authentication\"";
+    answer.0 == 401 && answer.1.contains(challenge)
+}
+
+#[test]
+fn a_fresh_sufficient_authentication_passes_and_the_challenge_says_what_one_is() {
+    let site = Site::start();
+    let fresh = site.token("s1", &json!({ "auth_time": site.now(), "acr": "mfa" }));
+    for (method, path, status) in SENSITIVE {
+        assert_eq!(site.ask(&fresh, method, path, "", "{}").0, status, "{path}");
+    }
+    let (status, head, body) = site.payout(&site.token("s2", &json!({ "auth_time": site.now() })));
+    assert_eq!((status, body["error"].as_str()), (401, Some("insufficient_user_authentication")));
+    assert!(
+        head.contains(
+            "error_description=\"a different authentication level is required.\", acr_values=\"mfa\", max_age=\"300\""
+        ),
+        "{head}"
+    );
+    assert!(head.contains("content-type: application/problem+json") && head.contains("cache-control: no-store"));
+    assert_eq!((&body["max_age"], &body["acr_values"], &body["status"]), (&json!(300), &json!(["mfa"]), &json!(401)));
+    // A second more than five minutes later it is old.
+    site.dev.advance_ms(301_000);
+    let (_, head, _) = site.payout(&fresh);
+    assert!(head.contains("more recent authentication is required") && head.contains("max_age=\"300\""), "{head}");
+}
+
+#[test]
+fn case_52_an_auth_time_that_is_missing_in_milliseconds_in_the_future_or_merely_refreshed_is_challenged() {
+    // [jellyfin-plugin-sso#961], [goiabada#125]
+    let site = Site::start();
+    let now = site.now();
+    let wrong = [
+        ("missing", json!({ "acr": "mfa" })),
+        ("milliseconds", json!({ "acr": "mfa", "auth_time": now * 1000 })),
+        ("milliseconds as text", json!({ "acr": "mfa", "auth_time": (now * 1000).to_string() })),
+        ("future", json!({ "acr": "mfa", "auth_time": now + 3600 })),
+        ("null", json!({ "acr": "mfa", "auth_time": null })),
+        ("a date", json!({ "acr": "mfa", "auth_time": "2026-01-01T00:00:00Z" })),
+        ("negative", json!({ "acr": "mfa", "auth_time": -1 })),
+        ("zero", json!({ "acr": "mfa", "auth_time": 0 })),
+        ("old, in a new token", json!({ "acr": "mfa", "auth_time": now - 301 })),
+    ];
+    for (what, claims) in wrong {
+        for (method, path, _) in SENSITIVE {
+            let answer = site.ask(&site.token("s1", &claims), method, path, "", "{}");
+            assert!(is_challenged(&answer), "{what}: {path}: {answer:?}");
+        }
+    }
+    // Within a sign-in it never moves, whatever a refresh makes of it.
+    let fresh = |at: u64| site.token("s2", &json!({ "acr": "mfa", "auth_time": at }));
+    assert_eq!(site.payout(&fresh(now)).0, 200);
+    site.dev.advance_ms(301_000);
+    assert!(is_challenged(&site.payout(&fresh(now))));
+    assert!(is_challenged(&site.payout(&fresh(site.now()))));
+    // A new sign-in does.
+    assert_eq!(site.payout(&site.token("s3", &json!({ "acr": "mfa", "auth_time": site.now() }))).0, 200);
+}
+
+#[test]
+fn a_right_code_freshens_its_session_alone_and_for_five_minutes() {
+    let site = Site::start();
+    let old = json!({ "auth_time": site.now() - 86_400 });
+    let (mine, other) = (site.token("s1", &old), site.token("s2", &old));
+    assert!(is_challenged(&site.payout(&mine)));
+    assert_eq!(site.verify(&mine, None), json!({ "verified": true }));
+    assert_eq!(site.payout(&mine).0, 200);
+    // Neither another sign-in of hers, nor somebody else in a session of that name.
+    assert!(is_challenged(&site.payout(&other)));
+    let claims = json!({ "sub": "bob", "origin_jti": "s1", "auth_time": site.now() - 86_400 });
+    assert!(is_challenged(&site.payout(&site.issuer.token(site.now(), &claims))));
+    site.dev.advance_ms(299_000);
+    assert_eq!(site.payout(&mine).0, 200);
+    site.dev.advance_ms(2_000);
+    assert!(is_challenged(&site.payout(&mine)));
+}
+
+#[test]
+fn a_grant_is_good_for_its_action_and_once() {
+    let site = Site::start();
+    let token = site.token("s1", &json!({ "auth_time": site.now(), "acr": "mfa" }));
+    let remove = |token: &str, path: &str, grant: &str| {
+        site.ask(token, "DELETE", path, &format!("tollgate-grant: {grant}\r\n"), "")
+    };
+    let phone = "/api/mfa/factors/phone";
+    // However fresh the session is.
+    let refused = site.ask(&token, "DELETE", phone, "", "");
+    assert!(is_challenged(&refused), "{refused:?}");
+    let action = refused.2["action"].as_str().unwrap();
+    let grant = site.verify(&token, Some(action))["grant"].as_str().unwrap().to_owned();
+    // Not for another path, query, session or user.
+    assert!(is_challenged(&remove(&token, "/api/mfa/factors/totp", &grant)));
+    assert!(is_challenged(&remove(&token, "/api/mfa/factors/phone?force=1", &grant)));
+    assert!(is_challenged(&remove(&site.token("s2", &json!({})), phone, &grant)));
+    let bob = site.issuer.token(site.now(), &json!({ "sub": "bob", "origin_jti": "s1" }));
+    assert!(is_challenged(&remove(&bob, phone, &grant)));
+    // Of thirty at once, one.
+    let all: Vec<u16> = std::thread::scope(|scope| {
+        let one = || scope.spawn(|| remove(&token, phone, &grant).0);
+        let asked: Vec<_> = (0..30).map(|_| one()).collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    let of = |status| all.iter().filter(|found| **found == status).count();
+    // Those that were charged and came too late are told the same as those that found nothing.
+    assert_eq!(of(200), 1, "{all:?}");
+    assert_eq!(of(401) + of(429), 29, "{all:?}");
+    assert!(is_challenged(&remove(&token, phone, &grant)));
+    // A grant is no key to anything else.
+    assert_ne!(
+        site.ask(
+            &site.token("s9", &json!({})),
+            "PUT",
+            "/api/payout-account",
+            &format!("tollgate-grant: {grant}\r\n"),
+            "{}"
+        )
+        .0,
+        200
+    );
+}
+
+#[test]
+fn nobody_is_let_in_by_a_token_that_is_not_the_issuers() {
+    let site = Site::start();
+    let claims = json!({ "sub": "alice", "origin_jti": "s1", "auth_time": site.now(), "acr": "mfa" });
+    let forged = Signer::new("first").sign(&site.issuer.claims(site.now(), &claims));
+    let expired = site.issuer.token(site.now() - 3700, &claims);
+    for token in [&forged, &expired, "", "x", "a.b.c"] {
+        let (status, _, _) = site.payout(token);
+        assert_eq!(status, 403, "{token}");
+    }
+    // Whoever brings nothing is challenged by the layer.
+    assert!(is_challenged(&site.dev.ask("PUT", "/api/payout-account", "{}")));
+}
+
+#[test]
+fn keys_rotate_and_tokens_that_name_unknown_ones_are_no_flood() {
+    let site = Site::start();
+    let claims = json!({ "sub": "alice", "origin_jti": "s1", "auth_time": site.now(), "acr": "mfa" });
+    assert_eq!(site.payout(&site.issuer.token(site.now(), &claims)).0, 200);
+    assert_eq!(site.issuer.asked(), 1);
+    let stranger = Signer::new("nobodys");
+    for _ in 0..30 {
+        assert_eq!(site.payout(&stranger.sign(&site.issuer.claims(site.now(), &claims))).0, 403);
+    }
+    assert_eq!(site.issuer.asked(), 1);
+    // A server that starts after the rotation knows the new key, and not the old one.
+    let old = site.issuer.token(site.now(), &claims);
+    site.issuer.rotate(Signer::new("second"));
+    let arguments =
+        ["--clock", "manual", "--issuer", site.issuer.url(), "--audience", AUDIENCE, "--algorithm", "ES256"];
+    let Site { issuer, .. } = site;
+    let site = Site { dev: Dev::start(&arguments.map(str::to_owned).each_ref().map(String::as_str)), issuer };
+    assert_eq!(site.payout(&site.issuer.token(site.now(), &claims)).0, 200);
+    assert_eq!(site.payout(&old).0, 403);
+}
+
+#[test]
+fn while_the_table_is_gone_nobody_passes_and_nobody_is_told_to_sign_in() {
+    let site = Site::start();
+    let fresh = site.token("s1", &json!({ "auth_time": site.now(), "acr": "mfa" }));
+    assert_eq!(site.payout(&fresh).0, 200);
+    assert_eq!(site.dev.ask("POST", "/dev/faults", r#"{"store":"error"}"#).0, 200);
+    let (status, head, body) = site.payout(&fresh);
+    assert_eq!((status, body["error"].as_str()), (503, Some("step_up_unavailable")), "{head}");
+    assert!(head.contains("retry-after: 1") && !head.contains("www-authenticate"));
+}
