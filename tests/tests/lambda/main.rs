@@ -2,12 +2,15 @@
 //! DynamoDB (or the endpoint that `TOLLGATE_TEST_ENDPOINT` names), event by event.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
 
+mod authorizer;
 mod direct;
 mod emf;
 mod events;
 mod harness;
 mod http;
 mod init;
+#[path = "../suite/issuer.rs"]
+mod issuer;
 mod login;
 mod printed;
 mod proxy;

@@ -3,11 +3,13 @@
 use crate::harness::{TABLE, connected, endpoint, key};
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::mfa::{Action, Authentication, Caller, Sessions, Shortcoming};
+use tollgate::mfa::{
+    Action, Authentication, Caller, Revoke, Session, SessionWrite, Sessions, Shortcoming, Subject, Verified, storage,
+};
 use tollgate::testing::ManualClock;
 use tollgate::tollgate_policy::StepUp;
 use tollgate::{Clock, Counters, DynamoStore, SystemClock};
-use tollgate_dynamodb::Items;
+use tollgate_dynamodb::{Items, Updated};
 
 struct World {
     sessions: Sessions,
@@ -112,7 +114,8 @@ async fn of_thirty_at_once_one_uses_a_grant_up() {
     let action = Action::new("POST", "/pay", Vec::new(), &[("iban", "RO1".to_owned())]);
     let begun = world.sessions.begin(world.caller.clone()).await.unwrap();
     let grant = world.sessions.grant(&begun, action, "mfa", &["otp"]).await.unwrap();
-    let judge = |action| world.sessions.judge_grant(&world.caller, action, Some(grant), &required());
+    let required = required();
+    let judge = |action| world.sessions.judge_grant(&world.caller, action, Some(grant), &required);
     let other = Action::new("POST", "/pay", Vec::new(), &[("iban", "RO2".to_owned())]);
     assert_eq!(judge(other).await.unwrap().map(|_| ()), Err(Shortcoming::Missing));
     let usable = judge(action).await.unwrap().unwrap();
@@ -128,4 +131,40 @@ async fn the_first_auth_time_of_a_sign_in_stays_whoever_comes_at_once() {
     assert!(futures_util::future::join_all(both).await.iter().all(Result::is_ok));
     world.clock.advance(Duration::from_secs(301));
     assert_eq!(world.judge(world.token(0)).await, Err(Shortcoming::TooOld));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_write_leaves_on_the_table_is_what_its_meaning_says() {
+    let world = World::new().await;
+    let (items, subject) = (world.sessions.items(), &world.caller.subject);
+    let (session_pk, subject_pk) = (storage::session_key(subject, "random"), storage::subject_key(subject));
+    let (mut session, mut revoked): (Option<Session>, Option<Subject>) = (None, None);
+    let mut random = fastrand::Rng::with_seed(8);
+    for step in 0..200 {
+        let at = tollgate::Timestamp::from_secs(1_767_225_600 + random.u64(0..10));
+        let acr = random.bool().then(|| format!("class-{}", random.u8(0..3)));
+        let amr = (0..random.usize(0..3)).map(|method| format!("m{method}")).collect();
+        let verified = Verified { authentication: Authentication { at, acr, amr }, epoch: random.u64(0..3) };
+        let write = if random.u8(0..4) == 0 { SessionWrite::SignIn(at) } else { SessionWrite::Verify(verified) };
+        let expected = write.apply(session.as_ref());
+        let met = items.begin().update(&session_pk, &storage::session(&write, 4_000_000_000)).await.unwrap();
+        let applied = match &met {
+            Updated::Applied(found) => Some(storage::to_session(found).unwrap()),
+            Updated::Refused(_) => None,
+        };
+        assert_eq!(applied, expected, "{step}: {write:?} on {session:?}");
+        session = expected.or(session);
+
+        let seen = revoked.and_then(|subject: Subject| subject.revoked).filter(|_| random.bool()).unwrap_or(at);
+        let write = if random.bool() { Revoke::Now(at) } else { Revoke::Beside(seen) };
+        let expected = write.apply(revoked);
+        let met = items.begin().update(&subject_pk, &storage::revoke(write)).await.unwrap();
+        let applied = match &met {
+            Updated::Applied(found) => Some(storage::to_subject(Some(found)).unwrap()),
+            Updated::Refused(_) => None,
+        };
+        assert_eq!(applied, expected, "{step}: {write:?} on {revoked:?}");
+        revoked = expected.or(revoked);
+    }
+    assert!(session.unwrap().signed_in.is_some() && revoked.unwrap().epoch > 10);
 }
