@@ -1,5 +1,5 @@
-//! Items of others than the limiter, on its table: consistent reads and conditional writes within a deadline, by whoever has nothing to decide without
-//! an answer.
+//! Items of others than the limiter, on its table: consistent reads and conditional writes within a deadline, by whoever has
+//! nothing to decide without an answer.
 //!
 //! Invariants: a write is sent again only if it was not applied; while the table is known to be gone nobody waits for it; whatever
 //! fails is an error, and no error lets anybody pass.
@@ -92,7 +92,7 @@ impl Call<'_> {
     /// Whatever keeps the table from answering in time; [`Error::fate`] says whether the write may have been applied.
     pub async fn update(&self, pk: &str, rendered: &Expressions) -> Result<Updated> {
         let store = &self.items.store;
-        self.unless_gone(self.patience.write(store.meter(), || store.update(pk, rendered.clone()))).await
+        Box::pin(self.unless_gone(self.patience.write(store.meter(), || store.update(pk, rendered.clone())))).await
     }
 
     /// Deletes the item of `pk` if the condition holds, atomically, and says whether it did. A condition that an item without
@@ -104,7 +104,7 @@ impl Call<'_> {
     pub async fn delete(&self, pk: &str, rendered: &Expressions) -> Result<bool> {
         let store = &self.items.store;
         let deleted = self.patience.write(store.meter(), || store.delete(pk, rendered.clone()));
-        Ok(matches!(self.unless_gone(deleted).await?, Deleted::Gone { .. }))
+        Ok(matches!(Box::pin(self.unless_gone(deleted)).await?, Deleted::Gone { .. }))
     }
 
     /// Reads the item of `pk`, strongly consistent.
@@ -113,10 +113,11 @@ impl Call<'_> {
     ///
     /// Whatever keeps the table from answering in time.
     pub async fn read(&self, pk: &str) -> Result<Option<Attributes>> {
-        self.unless_gone(self.patience.read(self.items.store.get(pk))).await
+        Box::pin(self.unless_gone(self.patience.read(self.items.store.get(pk)))).await
     }
 
-    /// Sends it, unless the table is known to be gone; and remembers whether it is.
+    /// Sends it, unless the table is known to be gone; and remembers whether it is. Boxed by its callers, since the SDK's futures are
+    /// large.
     async fn unless_gone<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
         let Items { store, breaker, .. } = self.items;
         let answer = match breaker.admit() {

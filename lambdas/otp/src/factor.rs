@@ -5,7 +5,7 @@
 use crate::Service;
 use lambda_http::Request;
 use tollgate::http::{self, Facts};
-use tollgate::mfa::{Action, Begun, Error, GrantId, Sessions};
+use tollgate::mfa::{Action, Begun, Caller, Error, GrantId, Sessions};
 use tollgate::{Policy, Store};
 use tollgate_otp::{Courier, Directory};
 
@@ -16,12 +16,18 @@ const METHODS: [&str; 3] = ["mfa", "otp", "sms"];
 pub(crate) struct Factor<'s>(Option<(&'s Sessions, Begun, String)>);
 
 impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
-    /// Begins before the code is looked at.
-    pub(crate) async fn begin(&self, policy: &Policy, request: &Request) -> Result<Factor<'_>, Error> {
+    /// Begins before the code is looked at, which may be for an action. A caller in no session has nothing else to prove.
+    pub(crate) async fn begin(
+        &self,
+        policy: &Policy,
+        request: &Request,
+        action: Option<&Action>,
+    ) -> Result<Factor<'_>, Error> {
         let acr = policy.otp().and_then(|rules| rules.acr.clone());
         let (Some(sessions), Some(acr)) = (self.sessions.as_deref(), acr) else { return Ok(Factor(None)) };
         let caller = http::caller(policy, &Facts::of(request.extensions()))?;
-        let Some(caller) = caller else { return Ok(Factor(None)) };
+        let has_use = |caller: &Caller| action.is_some() || caller.session.is_some();
+        let Some(caller) = caller.filter(has_use) else { return Ok(Factor(None)) };
         Ok(Factor(Some((sessions, sessions.begin(caller).await?, acr))))
     }
 }

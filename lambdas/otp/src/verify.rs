@@ -41,7 +41,7 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         let Ok(action) = typed.action.as_deref().map(str::parse).transpose() else {
             return answer::bad_request("`action` is what the 401 of a route told");
         };
-        let factor = match self.begin(&policy, request).await {
+        let factor = match self.begin(&policy, request, action.as_ref()).await {
             Ok(factor) => factor,
             Err(error) => return answer::unknown(&error),
         };
