@@ -74,7 +74,7 @@ fn single(headers: &Value) -> HeaderMap {
 /// All lines where the event has them, which REST APIs' do.
 fn several(event: &Value) -> HeaderMap {
     let Some(fields) = event["multiValueHeaders"].as_object() else { return single(&event["headers"]) };
-    let lines = |(name, lines): (_, &Value)| -> Vec<_> {
+    let lines = |(name, lines): (&String, &Value)| -> Vec<_> {
         lines.as_array().into_iter().flatten().filter_map(|line| field(name, line)).collect()
     };
     fields.iter().flat_map(lines).fold(HeaderMap::new(), |mut all, (name, line)| {
@@ -83,7 +83,7 @@ fn several(event: &Value) -> HeaderMap {
     })
 }
 
-fn field(name: &String, line: &Value) -> Option<(HeaderName, HeaderValue)> {
+fn field(name: &str, line: &Value) -> Option<(HeaderName, HeaderValue)> {
     Some((name.parse().ok()?, HeaderValue::from_str(line.as_str()?).ok()?))
 }
 

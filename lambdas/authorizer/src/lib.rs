@@ -45,7 +45,7 @@ async fn serve(function: Function) -> Result<(), lambda_runtime::Error> {
         Ok(issuer) => issuer,
         Err(error) => {
             error.report().await;
-            return Err(error.into());
+            return Err(error);
         }
     };
     let verifier = Verifier::new(issuer, Https::default());

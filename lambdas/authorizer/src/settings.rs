@@ -19,7 +19,7 @@ const ALGORITHMS: &str = "TOLLGATE_ALGORITHMS";
 /// # Errors
 ///
 /// [`InitError::Missing`] or [`InitError::Invalid`] for the first variable that is wrong.
-pub fn from_environment() -> Result<Issuer, InitError> {
+pub fn from_environment() -> Result<Issuer, Box<InitError>> {
     from_lookup(|name| std::env::var(name).ok())
 }
 
@@ -28,17 +28,15 @@ pub fn from_environment() -> Result<Issuer, InitError> {
 /// # Errors
 ///
 /// As [`from_environment`].
-pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Issuer, InitError> {
+pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Issuer, Box<InitError>> {
     let value = |name| lookup(name).filter(|value: &String| !value.is_empty());
-    let url = value(ISSUER).ok_or(InitError::Missing { name: ISSUER, give: "the URL of whoever issues the tokens" })?;
+    let missing = |name, give| Box::new(InitError::Missing { name, give });
+    let url = value(ISSUER).ok_or_else(|| missing(ISSUER, "the URL of whoever issues the tokens"))?;
     if !url.starts_with("https://") && !url.starts_with("http://127.0.0.1") {
-        return Err(InitError::Invalid {
-            name: ISSUER,
-            value: url,
-            give: "a URL that begins with https://".to_owned(),
-        });
+        let give = "a URL that begins with https://".to_owned();
+        return Err(Box::new(InitError::Invalid { name: ISSUER, value: url, give }));
     }
-    let audiences = value(AUDIENCE).ok_or(InitError::Missing { name: AUDIENCE, give: "who the tokens are for" })?;
+    let audiences = value(AUDIENCE).ok_or_else(|| missing(AUDIENCE, "who the tokens are for"))?;
     let mut issuer = Issuer::new(url, audiences.split(',').map(|audience| audience.trim().to_owned()));
     if let Some(names) = value(ALGORITHMS) {
         issuer.algorithms = names.split(',').map(|name| algorithm(name.trim())).collect::<Result<_, _>>()?;
@@ -51,13 +49,10 @@ pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Issuer, In
 /// # Errors
 ///
 /// [`InitError::Invalid`].
-pub fn algorithm(name: &str) -> Result<Algorithm, InitError> {
+pub fn algorithm(name: &str) -> Result<Algorithm, Box<InitError>> {
     let found = Algorithm::from_str(name).ok().filter(|algorithm| algorithm.family() != AlgorithmFamily::Hmac);
-    found.ok_or_else(|| InitError::Invalid {
-        name: ALGORITHMS,
-        value: name.to_owned(),
-        give: "RS256, ES256, EdDSA or another one with public keys".to_owned(),
-    })
+    let give = || "RS256, ES256, EdDSA or another one with public keys".to_owned();
+    found.ok_or_else(|| Box::new(InitError::Invalid { name: ALGORITHMS, value: name.to_owned(), give: give() }))
 }
 
 #[cfg(test)]
