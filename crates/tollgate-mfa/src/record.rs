@@ -2,7 +2,8 @@
 //!
 //! A subject has an epoch, which every revocation raises; a record of a session has the epoch that its verification began in.
 //! Invariants: a record of an earlier epoch is never good again; what a session's sign-in was is remembered once and never moves; a
-//! subject's revocation never moves back, whatever its clocks do. [`Write::apply`] is the meaning of what [`crate::storage`] renders.
+//! subject's revocation never moves back, whatever its clocks do. [`SessionWrite::apply`] and [`Revoke::apply`] are the
+//! meaning of what [`crate::storage`] renders.
 
 use crate::authentication::Authentication;
 use tollgate_core::Timestamp;
