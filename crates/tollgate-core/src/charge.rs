@@ -114,6 +114,11 @@ pub struct Charge {
     pub penalty: Option<PenaltyRule>,
     /// Most tokens that a process takes ahead of the calls that it expects ([`lease`](crate::lease)); 0: none.
     pub lease: u64,
+    /// Whether calls of one process that are alike and come at once may take one write together ([`Charges::can_be_grouped`]). Of a
+    /// leased limit they must: without it none is taken ahead.
+    pub coalesce: bool,
+    /// Whether a process may deny by what it saw of the limit a moment ago ([`Take::recall`](crate::Take::recall)).
+    pub deny_cache: bool,
 }
 
 impl Charge {
@@ -121,7 +126,8 @@ impl Charge {
     #[must_use]
     pub fn new(limit: LimitName, terms: Terms, cost: u64) -> Self {
         let (on_change, max_wait, mode) = (OnChange::default(), None, Mode::default());
-        Self { limit, terms, on_change, cost, max_wait, mode, settled_within: None, penalty: None, lease: 0 }
+        let (settled_within, penalty, lease, coalesce, deny_cache) = (None, None, 0, true, true);
+        Self { limit, terms, on_change, cost, max_wait, mode, settled_within, penalty, lease, coalesce, deny_cache }
     }
 
     /// The same, of a limit that processes lease, `most` tokens at once.
@@ -336,11 +342,11 @@ impl Charges {
         Shard::new(self.item.shard()?, self.shards?)
     }
 
-    /// Whether a transaction takes the item in. One that cannot refuse the call has no part in it, and a shard is another one with every
-    /// call.
+    /// Whether a transaction takes the item in. One that cannot refuse the call has no part in it, a shard is another one with every
+    /// call, and of a leased one there may be no need to ask.
     #[must_use]
     pub fn can_be_transacted(&self) -> bool {
-        !self.only_report() && self.shards.is_none()
+        !self.only_report() && self.shards.is_none() && !self.can_be_leased()
     }
 
     /// Whether the whole decision is wanted in one transaction.

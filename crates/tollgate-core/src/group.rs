@@ -12,15 +12,15 @@ use crate::take::{Moment, Take, View, views};
 use crate::token_bucket::Ticks;
 
 impl Charges {
-    /// Whether calls with these charges can be charged together. Not where one of them is told when to go, or leaves an entry, or
-    /// where a denial locks: there each call is one by itself; nor where a limit only reports, which some of them would pass
-    /// without.
+    /// Whether calls with these charges can be charged together. Not where a limit does not want it ([`Charge::coalesce`]), nor where one
+    /// of them is told when to go, or leaves an entry, or where a denial locks: there each call is one by itself; nor where a limit
+    /// only reports, which some of them would pass without.
     #[must_use]
     pub fn can_be_grouped(&self) -> bool {
         let is_plain = |charge: &Charge| {
             let figures = &charge.terms.figures;
             let is_one = figures.is_paced() || figures.log().is_some() || charge.settled_within.is_some();
-            !is_one && charge.penalty.is_none() && charge.mode == Mode::Enforce
+            charge.coalesce && !is_one && charge.penalty.is_none() && charge.mode == Mode::Enforce
         };
         self.charges().iter().all(is_plain) && self.charges().iter().any(|charge| charge.cost > 0)
     }

@@ -15,10 +15,13 @@
 //! - **What must not move.** A process dates its tokens by where their slots were, so the store's `tat` is only ever added to: a charge
 //!   that is given back goes to the pool of its process, with its slot, and under other figures of one revision slots go on where the
 //!   last one ends ([`Terms::carry`]), as those of pacers do: in tokens, whoever alternates between plans would have the bucket forget
-//!   what is still unspent, again and again. So the bursts of a leased limit's plans add up. A newer revision that forgives debt, and
-//!   an operator's reset, let what is unspent come on top, once.
-//! - **A lease ends after [`Pool::LIVES_FOR`]**, which is how long a ban or other figures may go unseen by a process that has one; one
-//!   that sees them drops it at once.
+//!   what is still unspent, again and again. So the bursts of a leased limit's plans add up. A newer revision that forgives debt,
+//!   an operator's figures and a reset let what is unspent come on top, once.
+//! - **A lease rests after [`Pool::LIVES_FOR`]**, which is how long a ban or other figures may go unseen by a process that has one, until
+//!   the next charge has found the item as it was; a process that sees them drops it. (A reply that is older than what another call
+//!   of the process has seen may bring it back, for as long at most.)
+//! - **Only buckets that are leased are leased of**: the bucket's terms count, not the caller's. So nobody leases under an operator's figures,
+//!   or of a bucket that a revision without leases has charged, whose callers give back to the table.
 //! - **How much**: what was asked for in the last [`Pool::LASTS_FOR`], so that a lease doubles with each charge until it lasts that long;
 //!   of a bucket that refills more than that, what it refills, since slots start at its rate: what is not spent then was of use only
 //!   for its time. At most what the policy says, and at most half of the room that is left, so that several processes do not keep each other
@@ -26,7 +29,7 @@
 //!
 //! Invariant: no part of a charge is spent twice, and none after its slot has started or its lease has ended.
 
-use crate::charge::Charges;
+use crate::charge::{Charge, Charges};
 use crate::decision::{Decision, LimitDecision, Outcome, Source};
 use crate::hold::Hold;
 use crate::item::{Bucket, BusyPeriod, Item};
@@ -93,12 +96,13 @@ impl Lately {
 }
 
 impl Charges {
-    /// Whether a process may take tokens of these charges ahead. Only of one limit by itself, that neither paces, remembers single
+    /// Whether a process may take tokens of these charges ahead. Only of a limit with an item of its own, that neither paces, remembers single
     /// charges nor locks; one that only reports has no room to keep, and one that is divided is for keys that no process has to
     /// itself for long: a lease would be of one shard, and each call is on another.
     #[must_use]
     pub fn can_be_leased(&self) -> bool {
-        matches!(self.charges(), [charge] if charge.lease > 0 && charge.terms.leased)
+        let is_alone = |charge: &Charge| self.item().own.as_ref() == Some(&charge.limit);
+        matches!(self.charges(), [charge] if charge.lease > 0 && charge.terms.leased && is_alone(charge))
             && self.shards().is_none()
             && self.can_be_grouped()
     }
@@ -112,7 +116,8 @@ impl Charges {
 
 impl Pool {
     /// Longest that a token may be spent after it was charged.
-    pub const LIVES_FOR: Duration = Duration::from_secs(10);
+    pub const LIVES_FOR: Duration = Duration::from_nanos(Self::LIVES_FOR_NS);
+    const LIVES_FOR_NS: u64 = 10_000_000_000;
     /// How long a lease is meant to last.
     pub const LASTS_FOR: Duration = Duration::from_nanos(Self::LASTS_FOR_NS);
     const LASTS_FOR_NS: u64 = 1_000_000_000;
@@ -122,11 +127,12 @@ impl Pool {
     const MOST: usize = 32;
 
     /// A pool of what a charge for `charges` leaves behind `spent` tokens. `told` is its decision, and `item` what it left.
-    /// `None` if there is nothing of the kind.
+    /// `None` if there is nothing of the kind, or the bucket is not leased: under the figures of another revision, or of an operator,
+    /// others may give back to the table.
     #[must_use]
     pub fn of(charges: &Charges, charged: &Charged, spent: u64, told: &Decision, item: &Item) -> Option<Self> {
         let ([charge], [told]) = (charges.charges(), &told.limits[..]) else { return None };
-        let bucket = item.buckets.get(&charge.limit)?;
+        let bucket = item.buckets.get(&charge.limit).filter(|bucket| bucket.terms.leased)?;
         let mut pool = Self {
             asked: charge.terms.clone(),
             charged: charged.clone(),
@@ -145,9 +151,10 @@ impl Pool {
     #[must_use]
     pub fn after(mut self, earlier: Self) -> Self {
         self.lately.millis = self.lately.millis.saturating_add(earlier.lately.at(self.lately.at));
-        if !earlier.is_over && !self.is_other(&earlier.hold, earlier.charged.busy_period()) {
+        if !earlier.is_over && !self.is_other(earlier.hold.as_ref(), earlier.charged.busy_period()) {
             for stretch in earlier.stretches {
-                self.keep((stretch.from, stretch.to), stretch.leased_at);
+                // The item was seen as it was: nobody has moved them, and no operator has said anything.
+                self.keep((stretch.from, stretch.to), self.charged.leased_at.max(stretch.leased_at));
             }
         }
         self
@@ -155,24 +162,33 @@ impl Pool {
 
     /// Takes the `cost` of a call at `now` out of what was charged before; `None` if that does not have it.
     pub fn spend(&mut self, terms: &Terms, cost: u64, now: Timestamp) -> Option<(LimitDecision, Charged)> {
+        let figures = self.told.terms.figures;
+        let is_left = |stretch: &Stretch| figures.spendable(stretch.from, now).is_some_and(|from| from < stretch.to);
+        self.stretches.retain(is_left);
+        let (at, from) = self.slot(terms, cost, now)?;
+        let (stretch, inc) = (self.stretches.get_mut(at)?, figures.inc(cost));
+        stretch.from = from + inc;
+        let charged = self.charged.spent(cost, (from, inc), stretch.leased_at);
+        self.lately = self.lately.and(cost, now);
+        Some((self.tell(cost, now), charged))
+    }
+
+    /// Whether a call of `cost` at `now` could be spent.
+    #[must_use]
+    pub fn has(&self, terms: &Terms, cost: u64, now: Timestamp) -> bool {
+        self.slot(terms, cost, now).is_some()
+    }
+
+    /// The first stretch that has the slot of a call, and where that starts.
+    fn slot(&self, terms: &Terms, cost: u64, now: Timestamp) -> Option<(usize, Ticks)> {
         if self.asked != *terms || cost == 0 {
             return None;
         }
-        let figures = self.told.terms.figures;
-        let is_left = |stretch: &Stretch| figures.spendable(stretch.from, now).is_some_and(|from| from < stretch.to);
-        self.stretches.retain(|stretch| stretch.is_live(now) && is_left(stretch));
-        let inc = figures.inc(cost);
-        let found = self.stretches.iter_mut().find_map(|stretch| {
+        let (figures, inc) = (&self.told.terms.figures, self.told.terms.figures.inc(cost));
+        self.stretches.iter().enumerate().filter(|(_, stretch)| stretch.is_live(now)).find_map(|(at, stretch)| {
             let from = figures.spendable(stretch.from, now)?;
-            (from + inc <= stretch.to).then(|| {
-                stretch.from = from + inc;
-                (from, stretch.leased_at)
-            })
-        });
-        let (from, leased_at) = found?;
-        self.lately = self.lately.and(cost, now);
-        let charged = self.charged.spent(cost, (from, inc), leased_at);
-        Some((self.tell(cost, now), charged))
+            (from + inc <= stretch.to).then_some((at, from))
+        })
     }
 
     /// Takes back a charge of its process at `now`, but for `kept` of its tokens; tells what is left then.
@@ -193,7 +209,8 @@ impl Pool {
     /// had filled up.
     fn is_stale(&self, item: Option<&Item>) -> bool {
         let bucket = item.and_then(|item| item.buckets.get(self.charged.limit()));
-        bucket.is_none_or(|bucket: &Bucket| self.is_other(&item.and_then(|item| item.hold.clone()), bucket.busy_period))
+        let hold = item.and_then(|item| item.hold.as_ref());
+        bucket.is_none_or(|bucket: &Bucket| self.is_other(hold, bucket.busy_period))
     }
 
     /// Looks at an item that was found: if it is another, what was taken ahead is not spent any more.
@@ -214,6 +231,8 @@ impl Pool {
         // A bucket's slots start one behind the other at its own rate, however seldom it is asked for.
         let lasting =
             figures.token_bucket().map_or(0, |bucket| scaled(Self::LASTS_FOR_NS, bucket.n(), bucket.period()));
+        let held = u64::try_from(self.left(now).0 / figures.inc(1).0).unwrap_or(u64::MAX);
+        let most = most.saturating_sub(held);
         let extra = expected.max(lasting).min(most).min(room.saturating_sub(cost) / 2);
         let spent = if lasting > expected { scaled(extra, expected, lasting) } else { extra };
         if spent < each {
@@ -223,8 +242,8 @@ impl Pool {
         extra - extra % each.max(1)
     }
 
-    fn is_other(&self, hold: &Option<Hold>, busy_period: BusyPeriod) -> bool {
-        self.hold != *hold || self.charged.busy_period() != busy_period
+    fn is_other(&self, hold: Option<&Hold>, busy_period: BusyPeriod) -> bool {
+        self.hold.as_ref() != hold || self.charged.busy_period() != busy_period
     }
 
     /// Adds a stretch, joined with those that it touches and that end with it.
@@ -235,19 +254,28 @@ impl Pool {
         let at = self.stretches.partition_point(|stretch| stretch.from < from);
         if let Some(next) = self.stretches.get_mut(at).filter(|next| next.from == to && next.leased_at == leased_at) {
             next.from = from;
+        } else if let Some(last) = at
+            .checked_sub(1)
+            .and_then(|at| self.stretches.get_mut(at))
+            .filter(|last| last.to == from && last.leased_at == leased_at)
+        {
+            last.to = to;
         } else if self.stretches.len() < Self::MOST {
             self.stretches.insert(at, Stretch { from, to, leased_at });
         }
     }
 
+    /// What is not spent, and could be at `now` or after the next charge.
+    fn left(&self, now: Timestamp) -> Ticks {
+        let figures = &self.told.terms.figures;
+        let left = |stretch: &Stretch| Some(stretch.to - figures.spendable(stretch.from, now)?.min(stretch.to));
+        self.stretches.iter().filter_map(left).fold(Ticks(0), |all, left| all + left)
+    }
+
     /// What a call at `now` is told that was just taken out: by what the store had, and what is left here.
     fn tell(&self, cost: u64, now: Timestamp) -> LimitDecision {
         let figures = &self.told.terms.figures;
-        let left = self
-            .stretches
-            .iter()
-            .filter_map(|stretch| Some(stretch.to - figures.spendable(stretch.from, now)?.min(stretch.to)));
-        let state = Some(left.fold(self.tat, |tat, left| tat - left));
+        let state = Some(self.tat - self.left(now));
         LimitDecision {
             cost,
             outcome: Outcome::Allowed,
@@ -264,7 +292,6 @@ impl Pool {
 impl Stretch {
     fn is_live(&self, now: Timestamp) -> bool {
         let (now, at) = (now.as_nanos(), self.leased_at.as_nanos());
-        let ends = at.saturating_add(u64::try_from(Pool::LIVES_FOR.as_nanos()).unwrap_or(u64::MAX));
-        now.saturating_add(Pool::SET_BACK_NS) >= at && now < ends
+        now.saturating_add(Pool::SET_BACK_NS) >= at && now < at.saturating_add(Pool::LIVES_FOR_NS)
     }
 }

@@ -113,6 +113,12 @@ impl Charged {
         self.cost
     }
 
+    /// Whether there is nothing to settle.
+    #[must_use]
+    pub fn is_settled_by(&self, actual: Actual) -> bool {
+        self.entry.is_none() && actual == Actual::Cost(self.cost)
+    }
+
     /// The limit that was charged.
     #[must_use]
     pub fn limit(&self) -> &LimitName {

@@ -147,7 +147,7 @@ impl Take {
     ///
     /// Such an answer may only reject, and only for a while. What has to be looked at in the store is not told from memory:
     /// a cost that never fits, by figures that may be old. A bucket that has to be moved to other terms denies nothing, nor does
-    /// one that would lock its key: the lock has to be written.
+    /// one that would lock its key: the lock has to be written. A limit that is not to ([`Charge::deny_cache`]) denies nothing at all.
     #[must_use]
     pub fn recall(charges: &Charges, seen: &Item, moment: Moment) -> Option<(Vec<LimitDecision>, bool)> {
         let observes = charges.charges().iter().all(|c| c.cost == 0);
@@ -159,8 +159,9 @@ impl Take {
                 if verdict == Some(Verdict::NeverFits) {
                     return None;
                 }
-                denies |=
+                let stands =
                     view.is_banned() || view.is_locked(moment.now) || !(view.moved || view.would_lock(moment.now));
+                denies |= view.charge.deny_cache && stands;
             }
             limits.push(view.decide(verdict, moment.now, Source::Cache));
         }

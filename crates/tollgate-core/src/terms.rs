@@ -85,11 +85,12 @@ impl Terms {
         Self { leased: true, ..self }
     }
 
-    /// The terms of an operator's override that stands in place of these, whatever plan its callers are on.
+    /// The terms of an operator's override that stands in place of these, whatever plan its callers are on. Nobody takes ahead of it, so
+    /// that its debt moves in tokens when it ends: an instant under slow figures would lock the key for long.
     #[must_use]
     pub fn overridden_by(&self, figures: impl Into<Figures>) -> Self {
         let policy = self.policy();
-        Self { figures: figures.into(), in_place_of: Some(policy.figures), ..policy }
+        Self { figures: figures.into(), in_place_of: Some(policy.figures), leased: false, ..policy }
     }
 
     /// The terms of the policy, that an override may stand in place of.

@@ -4,6 +4,7 @@
 //! Invariants: only a run of outages opens it; while it is open no decision goes to the table but one probe at a time, and a probe
 //! that is answered closes it. Nothing runs in the background: a process that was frozen goes on where it was.
 
+use crate::error::{Error, Result};
 use crate::meter::{Event, Meter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -70,6 +71,13 @@ pub(crate) enum Health {
     Gone,
 }
 
+impl Health {
+    /// What the answer to a request says.
+    pub(crate) fn of<T>(answer: &Result<T>) -> Self {
+        if answer.as_ref().is_err_and(Error::is_outage) { Self::Gone } else { Self::Answers }
+    }
+}
+
 impl Rule {
     /// How a decision may go to the table at `now`, if it may.
     fn admit(&mut self, now: Instant) -> Option<Way> {
@@ -134,6 +142,11 @@ impl Breaker {
 
     pub(crate) fn state(&self) -> BreakerState {
         self.rule().state()
+    }
+
+    /// What became of a request that went for several decisions, each of which was admitted by itself.
+    pub(crate) fn hear(&self, health: Health, meter: &dyn Meter) {
+        Leave { breaker: self, way: Some(Way::Plain) }.report(health, meter);
     }
 
     fn rule(&self) -> MutexGuard<'_, Rule> {

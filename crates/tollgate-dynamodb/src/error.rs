@@ -118,8 +118,8 @@ pub enum Error {
         /// The key, as the command line takes it.
         key: String,
     },
-    /// A transaction has the item; nothing was written.
-    #[error("another transaction was under way on the item; nothing was written")]
+    /// A transaction has the item, or, of a global table, another Region is writing it; nothing was written.
+    #[error("a transaction or another Region was writing the item; nothing was written")]
     Conflict,
     /// Others changed an item each time between two writes of this decision, until its time or its tries were over.
     #[error("gave up after {writes} writes to a contended key; {}", .fate.told())]
@@ -170,6 +170,11 @@ impl Error {
             | Self::Contended { .. }
             | Self::Core(_) => false,
         }
+    }
+
+    /// Whether the store failed, of the table or of one key: a limit's policy for that case applies.
+    pub(crate) fn is_store_failure(&self) -> bool {
+        self.is_outage() || matches!(self, Self::HotKey(_))
     }
 
     /// Whether the same write may be sent again: only where the answer says that it was not applied and that waiting
@@ -265,7 +270,9 @@ fn by_code(code: &str, message: String, context: Context<'_>) -> Error {
         | "ThrottlingException"
         | "RequestLimitExceeded"
         | "LimitExceededException" => Error::Throttled(code.to_owned()),
-        "TransactionConflictException" => Error::Conflict,
+        // The second is of global tables with strong consistency: "The request was rejected because one or more items in the
+        // request are being modified by a request in another Region" (API Reference).
+        "TransactionConflictException" | "ReplicatedWriteConflictException" => Error::Conflict,
         "ResourceNotFoundException" => {
             Error::TableMissing { table: context.table.to_owned(), endpoint: context.endpoint.to_owned() }
         }

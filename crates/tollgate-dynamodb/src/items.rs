@@ -6,13 +6,13 @@
 
 use crate::attributes::Attributes;
 use crate::breaker::{Breaker, BreakerState, Health};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fate, Result};
 use crate::expression::Expressions;
 use crate::meter::Event;
 use crate::patience::Patience;
+use crate::setting::AtomicDuration;
 use crate::store::{Deleted, DynamoStore, Store, Updated};
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::Timestamp;
 
@@ -21,7 +21,7 @@ use tollgate_core::Timestamp;
 pub struct Items {
     store: DynamoStore,
     breaker: Breaker,
-    deadline_ms: AtomicU64,
+    deadline: AtomicDuration,
 }
 
 impl Items {
@@ -33,7 +33,7 @@ impl Items {
     /// is known to agree with the table's.
     #[must_use]
     pub fn new(store: DynamoStore) -> Self {
-        Self { store, breaker: Breaker::new(), deadline_ms: AtomicU64::new(millis(Self::DEADLINE)) }
+        Self { store, breaker: Breaker::new(), deadline: AtomicDuration::new(Self::DEADLINE) }
     }
 
     /// Changes the deadline of a call.
@@ -43,9 +43,9 @@ impl Items {
         self
     }
 
-    /// The same for calls from now on; whole milliseconds.
+    /// The same for calls from now on.
     pub fn set_deadline(&self, deadline: Duration) {
-        self.deadline_ms.store(millis(deadline), Ordering::Relaxed);
+        self.deadline.set(deadline);
     }
 
     /// Whether writes go to the table.
@@ -69,12 +69,8 @@ impl Items {
     /// A call, whose writes have the deadline together.
     #[must_use]
     pub fn begin(&self) -> Call<'_> {
-        Call { items: self, patience: Patience::new(Duration::from_millis(self.deadline_ms.load(Ordering::Relaxed))) }
+        Call { items: self, patience: Patience::new(self.deadline.get()) }
     }
-}
-
-fn millis(deadline: Duration) -> u64 {
-    u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The writes that are one answer together, and the time that is left for them.
@@ -124,8 +120,7 @@ impl Call<'_> {
             None => Err(Error::Suspended),
             Some(leave) => {
                 let answer = request.await;
-                let is_gone = answer.as_ref().is_err_and(Error::is_outage);
-                leave.report(if is_gone { Health::Gone } else { Health::Answers }, store.meter());
+                leave.report(Health::of(&answer), store.meter());
                 answer
             }
         };
@@ -135,6 +130,6 @@ impl Call<'_> {
     /// Others changed the item each time between two of `writes`.
     #[must_use]
     pub fn contended(&self) -> Error {
-        self.patience.contended(crate::error::Fate::NotApplied)
+        self.patience.contended(Fate::NotApplied)
     }
 }

@@ -9,6 +9,7 @@
 //! | `locals` | what this process decides by itself where the store gives no answer |
 //! | [`breaker`] | whether decisions go to the table at all |
 //! | `patience` | how long a decision waits, and what the end of its time means |
+//! | `setting` | a time that is set anew while others go by it |
 //! | `since` | how long something is ago, freezes included |
 //! | `thaw` | what became of connections while the process was frozen |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
@@ -41,6 +42,7 @@ mod memory;
 pub mod meter;
 pub mod partition_key;
 mod patience;
+mod setting;
 mod since;
 pub mod store;
 pub mod table;

@@ -21,34 +21,46 @@ use crate::locals::Locals;
 use crate::memory::{Memory, Seen};
 use crate::meter::Event;
 use crate::patience::{Backoff, Patience};
+use crate::setting::AtomicDuration;
 use crate::store::{Store, Written};
-use coalesce::Failure;
+use coalesce::{Failure, Lines};
 use conclude::{Answers, Part, rule};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use leases::Leases;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 #[cfg(doc)]
-use tollgate_core::TokenBucket;
+use tollgate_core::{Charge, TokenBucket};
 use tollgate_core::{Charged, Charges, Decision, Item, LimitName, Source, Step, StoreFailure, Take, Unasked, Write};
 use tracing::Instrument;
 
-/// Decides charges on a store. Cheap to share behind an [`Arc`]; one a process.
+/// Decides charges on a store. One a process: a clone is a handle on the same limiter, whose settings it shares.
 #[derive(Debug)]
 pub struct Limiter<S> {
+    parts: Arc<Parts<S>>,
+}
+
+impl<S> Clone for Limiter<S> {
+    fn clone(&self) -> Self {
+        Self { parts: Arc::clone(&self.parts) }
+    }
+}
+
+/// What all handles on a limiter share, those of the tasks that go for others included.
+#[derive(Debug)]
+struct Parts<S> {
     store: S,
     memory: Memory,
     locals: Locals,
     leases: Leases,
     breaker: Breaker,
-    /// In nanoseconds.
-    deadline: AtomicU64,
-    coalesces: bool,
-    lines: Arc<coalesce::Lines>,
+    deadline: AtomicDuration,
+    coalesces: AtomicBool,
+    lines: Lines,
 }
 
 /// A part of a decision that is answered.
@@ -81,7 +93,11 @@ impl Driven {
     }
 
     fn uncharged(decision: Decision) -> Self {
-        Self { decision, charged: Vec::new(), place: Place::Table(None), shard: None }
+        Self::new(decision, Vec::new(), Place::Table(None))
+    }
+
+    fn new(decision: Decision, charged: Vec<Charged>, place: Place) -> Self {
+        Self { decision, charged, place, shard: None }
     }
 }
 
@@ -115,17 +131,17 @@ impl<S: Store> Limiter<S> {
     /// A limiter on `store`.
     #[must_use]
     pub fn new(store: S) -> Self {
-        let limiter = Self {
+        let parts = Parts {
             store,
             memory: Memory::new(Self::REMEMBERED_KEYS, Self::DENIES_FOR),
             locals: Locals::new(Self::REMEMBERED_KEYS),
             leases: Leases::new(Self::REMEMBERED_KEYS),
             breaker: Breaker::new(),
-            deadline: AtomicU64::default(),
-            coalesces: false,
-            lines: Arc::default(),
+            deadline: AtomicDuration::new(Self::DEADLINE),
+            coalesces: AtomicBool::new(true),
+            lines: Lines::default(),
         };
-        limiter.with_deadline(Self::DEADLINE)
+        Self { parts: Arc::new(parts) }
     }
 
     /// Changes the deadline of a decision, all its requests and waits included; at most [`Self::LONGEST_DEADLINE`]. Giving
@@ -138,47 +154,48 @@ impl<S: Store> Limiter<S> {
 
     /// As [`Self::with_deadline`], for decisions that start from now on.
     pub fn set_deadline(&self, deadline: Duration) {
-        let ns = deadline.min(Self::LONGEST_DEADLINE).as_nanos();
-        self.deadline.store(u64::try_from(ns).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.parts.deadline.set(deadline.min(Self::LONGEST_DEADLINE));
     }
 
     fn patience(&self) -> Patience {
-        Patience::new(Duration::from_nanos(self.deadline.load(Ordering::Relaxed)))
+        Patience::new(self.parts.deadline.get())
     }
 
     /// Tells how many processes share each limit where each decides by itself ([`StoreFailure::Local`]), in place of what the policy
     /// says; `None` leaves it to the policy. Can be told anew at any time.
     pub fn set_instances(&self, instances: Option<NonZeroU64>) {
-        self.locals.set_instances(instances);
+        self.parts.locals.set_instances(instances);
     }
 
     /// Whether decisions go to the store.
     #[must_use]
     pub fn breaker(&self) -> BreakerState {
-        self.breaker.state()
+        self.parts.breaker.state()
     }
 
-    /// Changes how long what was seen of a key may deny, at most [`Self::DENIES_FOR`]; zero asks the store every time.
+    /// Changes how long what was seen of a key may deny, at most [`Self::DENIES_FOR`]; zero asks the store every time. Of one limit
+    /// its [`Charge::deny_cache`] says whether it does.
     #[must_use]
-    pub fn denying_from_memory_for(mut self, age: Duration) -> Self {
-        self.memory.deny_for(age.min(Self::DENIES_FOR));
+    pub fn denying_from_memory_for(self, age: Duration) -> Self {
+        self.parts.memory.deny_for(age.min(Self::DENIES_FOR));
         self
     }
 
-    /// Changes whether calls that are alike and come while one of them is under way take one write together: for a server with keys
-    /// that many call at once. They do not, unless this says so: a call may wait for one round trip more, and whoever waits for
-    /// another's request that fails, or is dropped, is refused as one whom others were in the way of, whatever
-    /// [`StoreFailure`] says.
+    /// Changes whether calls that are alike and come while one of them is under way take one write together. They do, but for limits
+    /// whose [`Charge::coalesce`] says that theirs do not; those of leased limits do in any case.
+    ///
+    /// A call may wait for another's round trip before its own, and what becomes of that request becomes of it: an outage, which its own
+    /// [`StoreFailure`] rule decides, or contention.
     #[must_use]
-    pub fn coalescing(mut self, coalesces: bool) -> Self {
-        self.coalesces = coalesces;
+    pub fn coalescing(self, coalesces: bool) -> Self {
+        self.parts.coalesces.store(coalesces, Ordering::Relaxed);
         self
     }
 
     /// The store.
     #[must_use]
     pub fn store(&self) -> &S {
-        &self.store
+        &self.parts.store
     }
 
     /// Decides `charges`, each on an item of its own, all or nothing, and charges them if allowed.
@@ -214,8 +231,7 @@ impl<S: Store> Limiter<S> {
     pub async fn take_unsettled(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
         match self.take_leased(charges) {
             Some((decision, charged)) => {
-                let part =
-                    Driven { decision: Decision::default(), charged: vec![charged], place: Place::Lease, shard: None };
+                let part = Driven::new(Decision::default(), vec![charged], Place::Lease);
                 Ok((decision, Taken(vec![Some(part)])))
             }
             None => self.take_asking(charges).await,
@@ -235,18 +251,18 @@ impl<S: Store> Limiter<S> {
             Err(_) => ("unavailable", Event::Unavailable(charges)),
         };
         span.record("outcome", outcome);
-        self.store.meter().record(Event::Took(began.elapsed()));
-        self.store.meter().record(event);
+        self.parts.store.meter().record(Event::Took(began.elapsed()));
+        self.parts.store.meter().record(event);
         result
     }
 
     /// Decides by what the store answers, or without it while it is known to be gone.
     async fn decide(&self, charges: &[Charges]) -> Result<(Decision, Taken)> {
-        let answers = match self.breaker.admit() {
+        let answers = match self.parts.breaker.admit() {
             Some(leave) => {
                 let answers = self.ask(charges).await;
                 if let Some(health) = answers.health() {
-                    leave.report(health, self.store.meter());
+                    leave.report(health, self.parts.store.meter());
                 }
                 answers
             }
@@ -257,11 +273,11 @@ impl<S: Store> Limiter<S> {
 
     /// The denial that follows from what this process saw of the items a moment ago, if one does.
     fn known_denial(&self, charges: &[Charges]) -> Option<Decision> {
-        let moment = self.store.moment();
+        let moment = self.parts.store.moment();
         let mut is_denied = false;
         let mut decision = Decision::default();
         for charges in charges {
-            if self.leases.has(charges, moment.now) {
+            if self.parts.leases.has(charges, moment.now) {
                 decision.unasked.extend(Unasked::of(charges, Source::Cache));
                 continue;
             }
@@ -329,14 +345,14 @@ impl<S: Store> Limiter<S> {
     }
 
     async fn take_one(&self, charges: &Charges, pk: &str, patience: &Patience) -> Result<(Take, Driven)> {
-        let last_seen = self.memory.last(pk).map(|seen| seen.item);
+        let last_seen = self.parts.memory.last(pk).map(|seen| seen.item);
         let (mut take, step) =
-            Take::start(charges.clone(), last_seen.as_deref(), self.store.moment(), fastrand::u64(..));
+            Take::start(charges.clone(), last_seen.as_deref(), self.parts.store.moment(), fastrand::u64(..));
         let answer = self.go_on(&mut take, step, pk, patience).await;
         self.report(&take);
         let (decision, item) = answer?;
         let charged = take.charged().to_vec();
-        Ok((take, Driven { decision, charged, place: Place::Table(item), shard: None }))
+        Ok((take, Driven::new(decision, charged, Place::Table(item))))
     }
 
     /// Takes step after step; returns the decision, and the item as a charge left it.
@@ -354,25 +370,25 @@ impl<S: Store> Limiter<S> {
                 Step::Done(decision) => return Ok((decision, left)),
                 Step::Read => {
                     let item = self.read(take.charges(), pk, patience).await?;
-                    take.read(item.as_deref(), self.store.moment())
+                    take.read(item.as_deref(), self.parts.store.moment())
                 }
                 Step::Write(_) if writes == Self::MOST_WRITES => return Err(patience.contended(Fate::NotApplied)),
                 Step::Write(write) => {
                     writes += 1;
                     match self.write(take.charges(), pk, &write, patience).await? {
-                        Met::Applied(item) => take.applied(left.insert(item), self.store.moment()),
+                        Met::Applied(item) => take.applied(left.insert(item), self.parts.store.moment()),
                         Met::Refused(item) => {
                             // Two writes are what a wrong guess costs.
                             if writes > 1 {
                                 patience.make_way(&mut backoff).await?;
                             }
-                            take.refused(item.as_deref(), self.store.moment())
+                            take.refused(item.as_deref(), self.parts.store.moment())
                         }
                     }
                 }
                 Step::Lock { write, denial } => match self.write(take.charges(), pk, &write, patience).await {
-                    Ok(Met::Applied(item)) => take.applied(&item, self.store.moment()),
-                    Ok(Met::Refused(item)) => take.refused(item.as_deref(), self.store.moment()),
+                    Ok(Met::Applied(item)) => take.applied(&item, self.parts.store.moment()),
+                    Ok(Met::Refused(item)) => take.refused(item.as_deref(), self.parts.store.moment()),
                     Err(error) => Step::Done(self.unlocked(denial, &error)),
                 },
             };
@@ -381,24 +397,25 @@ impl<S: Store> Limiter<S> {
 
     /// The denial that stands though the key could not be locked, or nobody knows whether it is.
     fn unlocked(&self, denial: Decision, error: &Error) -> Decision {
-        self.store.meter().record(Event::StoreFailure(error));
+        self.parts.store.meter().record(Event::StoreFailure(error));
         tracing::warn!(%error, "a key that was denied could not be locked");
         denial
     }
 
     async fn read(&self, charges: &Charges, pk: &str, patience: &Patience) -> Result<Option<Arc<Item>>> {
         let limits: Vec<&LimitName> = charges.charges().iter().map(|charge| &charge.limit).collect();
-        let item = patience.read(self.store.read(charges.item(), &limits)).await?.map(Arc::new);
+        let item = patience.read(self.parts.store.read(charges.item(), &limits)).await?.map(Arc::new);
         self.see(charges, pk, item.as_ref());
         Ok(item)
     }
 
     /// Sends one write and remembers the item that it left or found.
     async fn write(&self, charges: &Charges, pk: &str, write: &Write, patience: &Patience) -> Result<Met> {
-        let met = match patience.write(self.store.meter(), || self.store.write(charges.item(), write)).await? {
-            Written::Applied(item) => Met::Applied(Arc::new(item)),
-            Written::Refused(item) => Met::Refused(item.map(Arc::new)),
-        };
+        let met =
+            match patience.write(self.parts.store.meter(), || self.parts.store.write(charges.item(), write)).await? {
+                Written::Applied(item) => Met::Applied(Arc::new(item)),
+                Written::Refused(item) => Met::Refused(item.map(Arc::new)),
+            };
         let item = match &met {
             Met::Applied(item) => Some(item),
             Met::Refused(item) => item.as_ref(),
@@ -409,14 +426,14 @@ impl<S: Store> Limiter<S> {
 
     /// Remembers an item that the store has just returned.
     fn see(&self, charges: &Charges, pk: &str, item: Option<&Arc<Item>>) {
-        self.leases.seen(charges, item.map(|item| &**item));
-        self.memory.remember(pk, item.cloned().map(Seen::now));
+        self.parts.leases.seen(charges, item.map(|item| &**item));
+        self.parts.memory.remember(pk, item.cloned().map(Seen::now));
     }
 
     /// Tells what was noticed on the way, whether or not it led to an answer.
     fn report(&self, take: &Take) {
         for notice in take.notices() {
-            self.store.meter().record(Event::Notice(notice));
+            self.parts.store.meter().record(Event::Notice(notice));
         }
     }
 }

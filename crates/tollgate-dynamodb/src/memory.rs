@@ -4,6 +4,7 @@
 //! Invariants: memory admits nothing; its age counts the time that a process is frozen for ([`Since`]).
 
 use crate::partition_key;
+use crate::setting::AtomicDuration;
 use crate::since::Since;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -32,16 +33,16 @@ impl Seen {
 #[derive(Debug)]
 pub(crate) struct Memory {
     seen: Cache<String, Seen>,
-    denies_for: Duration,
+    denies_for: AtomicDuration,
 }
 
 impl Memory {
     pub(crate) fn new(keys: usize, denies_for: Duration) -> Self {
-        Self { seen: Cache::new(keys), denies_for }
+        Self { seen: Cache::new(keys), denies_for: AtomicDuration::new(denies_for) }
     }
 
-    pub(crate) fn deny_for(&mut self, age: Duration) {
-        self.denies_for = age;
+    pub(crate) fn deny_for(&self, age: Duration) {
+        self.denies_for.set(age);
     }
 
     /// What was last seen, however long ago.
@@ -63,7 +64,7 @@ impl Memory {
 
     /// What was seen so lately that it may deny.
     pub(crate) fn fresh(&self, pk: &str) -> Option<Arc<Item>> {
-        self.last(pk).filter(|seen| seen.since.is_within(self.denies_for)).map(|seen| seen.item)
+        self.last(pk).filter(|seen| seen.since.is_within(self.denies_for.get())).map(|seen| seen.item)
     }
 
     pub(crate) fn remember(&self, pk: &str, item: Option<Seen>) {

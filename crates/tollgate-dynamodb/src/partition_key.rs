@@ -2,9 +2,9 @@
 //!
 //! `1/key/user:alice` is the item that the limits of that key share, `1/own/orders/user:alice` the one that the limit
 //! `orders` has for itself, `1/own/orders.3/user:alice` a shard of such a limit's, `1/otp/login/user:alice` that of its one-time
-//! codes for `login`, `1/mfa/subject/user:alice` what is remembered of it as a subject. The leading number is the version of this scheme: a later scheme never reads the items of an
-//! earlier one by accident. What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is
-//! 2048 bytes); no short key can spell that.
+//! codes for `login`, and `1/mfa/subject/user:alice` what is remembered of it as a subject. The leading number is the version of
+//! this scheme: a later scheme never reads the items of an earlier one by accident. What is longer than 256 bytes is stored as
+//! `1/sha/<sha-256 in hex>` (DynamoDB's own bound is 2048 bytes); no short key can spell that.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;

@@ -2,7 +2,7 @@
 //!
 //! Invariants: nothing is sent, and nobody sleeps, past the end; a write is sent again only if it was not applied; once
 //! others were seen to be in the way, running out of time is contention and no outage, so it never lets a call pass; nor is it
-//! one once the key was seen to be hot.
+//! one once the key was seen to be hot. Whoever waits for another's request has met what that has met.
 
 use crate::error::{Error, Fate, Result};
 use crate::meter::{Event, Meter};
@@ -10,27 +10,78 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::RecvError;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// The time that a decision has, and what it has met so far. Shared by the parts that succeed or fail as one.
+/// The time that a request has, its repetitions included, and what it has met so far. Shared by the parts that succeed or fail as one.
 #[derive(Debug)]
 pub(crate) struct Patience {
     until: Instant,
     within: Duration,
     writes: AtomicU32,
-    is_contended: AtomicBool,
-    is_hot: AtomicBool,
+    is_begun: AtomicBool,
+    is_spent: AtomicBool,
+    met: Met,
+    /// What those who wait had met before.
+    met_before: Met,
+}
+
+/// What time goes to that is no outage.
+#[derive(Debug, Default)]
+struct Met {
+    others: AtomicBool,
+    a_hot_key: AtomicBool,
+}
+
+impl Met {
+    /// The same and `other`.
+    fn and(&self, other: &Self) -> Self {
+        let either = |one: &AtomicBool, other: &AtomicBool| {
+            AtomicBool::new(one.load(Ordering::Relaxed) || other.load(Ordering::Relaxed))
+        };
+        Self { others: either(&self.others, &other.others), a_hot_key: either(&self.a_hot_key, &other.a_hot_key) }
+    }
 }
 
 impl Patience {
     pub(crate) fn new(within: Duration) -> Self {
-        let (is_contended, is_hot) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { until: Instant::now() + within, within, writes: AtomicU32::new(0), is_contended, is_hot }
+        let (is_begun, is_spent) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (met, met_before) = (Met::default(), Met::default());
+        Self { until: Instant::now() + within, within, writes: AtomicU32::new(0), is_begun, is_spent, met, met_before }
+    }
+
+    /// The same, of a request for those who have waited for another one.
+    pub(crate) fn after(self, other: &Self) -> Self {
+        Self { met_before: other.met.and(&Met::default()), ..self }
+    }
+
+    /// Whether all of the time is left: nothing was asked yet, and nobody waited for.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.is_begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether the time was not enough.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_spent.load(Ordering::Relaxed)
+    }
+
+    /// Whether the end has passed by as long again, which none that goes on is late by.
+    pub(crate) fn is_held_up(&self) -> bool {
+        Instant::now() >= self.until + self.within
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    fn begin(&self) {
+        self.is_begun.store(true, Ordering::Relaxed);
     }
 
     /// Sends a request that only reads.
     pub(crate) async fn read<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
-        if Instant::now() >= self.until {
+        self.begin();
+        if self.is_over() {
             return Err(self.over(Error::Deadline(self.within)));
         }
         timeout_at(self.until, request).await.unwrap_or_else(|_| Err(self.over(Error::Deadline(self.within))))
@@ -42,8 +93,9 @@ impl Patience {
         F: Future<Output = Result<T>>,
     {
         let mut backoff = Backoff::new(Duration::from_millis(5));
+        self.begin();
         loop {
-            if Instant::now() >= self.until {
+            if self.is_over() {
                 return Err(self.over(Error::Deadline(self.within)));
             }
             self.writes.fetch_add(1, Ordering::Relaxed);
@@ -55,7 +107,7 @@ impl Patience {
                     match error {
                         Error::Conflict => self.met_others(),
                         Error::HotKey(_) => {
-                            self.is_hot.store(true, Ordering::Relaxed);
+                            self.met.a_hot_key.store(true, Ordering::Relaxed);
                             meter.record(Event::Throttled);
                         }
                         _ => meter.record(Event::Throttled),
@@ -67,14 +119,24 @@ impl Patience {
         }
     }
 
-    /// Waits for another call to tell; `None` if it is gone. Time that runs out in line is no outage: others were in the way.
-    pub(crate) async fn turn<T>(&self, told: oneshot::Receiver<T>) -> Result<Option<T>> {
-        Ok(timeout_at(self.until, told).await.map_err(|_| self.contended(Fate::Unknown))?.ok())
+    /// Waits for what another's request tells; `None` if the time ends before.
+    pub(crate) async fn turn<T>(&self, told: oneshot::Receiver<T>) -> Option<std::result::Result<T, RecvError>> {
+        self.begin();
+        timeout_at(self.until, told).await.ok()
+    }
+
+    /// The end of waiting for another's request: what that has met, or else that the table is silent.
+    pub(crate) fn over_in_line(&self, other: Option<&Self>) -> Error {
+        let error = Error::Ambiguous(format!("no answer within {:?} to a request for several calls", self.within));
+        match other {
+            Some(other) => self.name(&self.met.and(&other.met).and(&other.met_before), error),
+            None => self.name(&self.met, error),
+        }
     }
 
     /// Others were in the way of a write.
     pub(crate) fn met_others(&self) {
-        self.is_contended.store(true, Ordering::Relaxed);
+        self.met.others.store(true, Ordering::Relaxed);
     }
 
     /// Others were in the way of a write: lets them pass.
@@ -93,11 +155,16 @@ impl Patience {
         Ok(())
     }
 
-    /// The end, as contention or a hot key if that is what the time went to.
     fn over(&self, error: Error) -> Error {
-        if self.is_contended.load(Ordering::Relaxed) {
+        self.is_spent.store(true, Ordering::Relaxed);
+        self.name(&self.met, error)
+    }
+
+    /// The end, as contention or a hot key if that is what the time went to.
+    fn name(&self, met: &Met, error: Error) -> Error {
+        if met.others.load(Ordering::Relaxed) {
             self.contended(error.fate())
-        } else if self.is_hot.load(Ordering::Relaxed) {
+        } else if met.a_hot_key.load(Ordering::Relaxed) {
             Error::HotKey(error.fate())
         } else {
             error

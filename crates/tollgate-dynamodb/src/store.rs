@@ -107,7 +107,7 @@ impl Sought {
 }
 
 /// One table, or something with the same semantics.
-pub trait Store: Send + Sync {
+pub trait Store: Send + Sync + 'static {
     /// The time now as the store would tell it, and whether that is known.
     fn moment(&self) -> Moment;
 

@@ -273,7 +273,9 @@ impl Policy {
         let terms = limit.terms(plan, self.revision());
         let (on_change, max_wait, mode, penalty) = (limit.on_change, limit.max_wait, limit.mode, limit.penalty);
         let lease = limit.lease.map_or(0, NonZeroU64::get);
-        Charge { on_change, max_wait, mode, penalty, lease, ..Charge::new(limit.name.clone(), terms, cost) }
+        let (coalesce, deny_cache) = (limit.coalesce, limit.deny_cache);
+        let plain = Charge::new(limit.name.clone(), terms, cost);
+        Charge { on_change, max_wait, mode, penalty, lease, coalesce, deny_cache, ..plain }
     }
 }
 

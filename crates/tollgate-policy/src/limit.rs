@@ -120,6 +120,8 @@ pub struct Limit {
     pub(crate) lease: Option<NonZeroU64>,
     pub(crate) atomic: bool,
     pub(crate) first: bool,
+    pub(crate) coalesce: bool,
+    pub(crate) deny_cache: bool,
     pub(crate) penalty: Option<PenaltyRule>,
     pub(crate) retry_jitter: Duration,
 }
@@ -260,6 +262,19 @@ impl Limit {
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.first
+    }
+
+    /// Whether calls of one process that are alike and come at once may take one write together, if the other limits of their item
+    /// let them as well.
+    #[must_use]
+    pub fn coalesces(&self) -> bool {
+        self.coalesce
+    }
+
+    /// Whether a process may deny by what it saw of the limit up to a second ago.
+    #[must_use]
+    pub fn denies_from_memory(&self) -> bool {
+        self.deny_cache
     }
 
     /// Whether the limit has an item for itself (`own_item = true`), or several; one that is leased has.

@@ -34,9 +34,11 @@
 //! | `logs` (feature `logs`) | structured logs, bounded |
 //! | `lambda` (feature `lambda`) | what a Lambda function does in init and around an invocation |
 //! | [`testing`] | a store in memory and a manual clock |
+//! | [`guide`] | what is proved and what is assumed; what it costs at which size |
 
 pub mod decisions;
 pub mod denials;
+pub mod guide;
 #[cfg(feature = "lambda")]
 pub mod lambda;
 #[cfg(feature = "logs")]

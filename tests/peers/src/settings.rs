@@ -41,30 +41,46 @@ key  = ["user"]
 rate = "1000000000/h"
 "#;
 
-/// As it comes. A caller whose clock was read a moment before that of the first one to be served looks again, so 40 callers may
-/// take more than 40 writes.
+/// The same, taken ahead.
+const LEASED: &str = r#"
+version = 1
+
+[limits.scarce]
+key   = ["user"]
+rate  = "10/h"
+lease = 5
+
+[limits.plenty]
+key   = ["user"]
+rate  = "1000000000/h"
+lease = 1000000
+"#;
+
+/// As it comes.
 const DEFAULT: Setting = Setting {
     id: "default",
     title: "tollgate, as it comes",
     policy: POLICY,
     build: |limiter| limiter,
     most: [1.0, 1.0, 1.0, 0.0],
-    most_for_forty: MOST_APART,
+    most_for_forty: 5.0,
 };
 
-/// Most round trips for 40 callers that share nothing: two each.
+/// Most round trips for 40 callers that share nothing: two each, since one whose clock was read a moment before that of the first one
+/// to be served looks again.
 pub(crate) const MOST_APART: f64 = 80.0;
 
 /// The settings of tollgate that are measured: a line each, of what differs from the default.
 pub(crate) const SETTINGS: &[Setting] = &[
     DEFAULT,
     Setting {
-        id: "coalescing",
-        title: "tollgate, `coalescing(true)`",
-        build: |l| l.coalescing(true),
-        most_for_forty: 5.0,
+        id: "apart",
+        title: "tollgate, `coalescing(false)`",
+        build: |l| l.coalescing(false),
+        most_for_forty: MOST_APART,
         ..DEFAULT
     },
+    Setting { id: "leases", title: "tollgate, `lease` on the limits", policy: LEASED, most_for_forty: 5.0, ..DEFAULT },
 ];
 
 /// The program that decides.

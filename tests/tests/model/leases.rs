@@ -49,6 +49,8 @@ impl Table {
         }
         let one = self.charges(c, flight.turn);
         let (told, own) = take.shares(one, 1, flight.ahead, left).remove(0);
+        let marked = (self.scenario.mutant == Mutant::LeaseOfUnleased).then(|| marked(left));
+        let left = marked.as_ref().unwrap_or(left);
         let pool = Pool::of(one, take.charged().first()?, one.charges()[0].cost, &told, left)?;
         let pool = match s.parties[c].pool.take() {
             Some(earlier) => pool.after((*earlier).clone()),
@@ -70,6 +72,13 @@ impl Table {
         (party.last_seen, party.phase) = (Some(left), Phase::Idle);
         self.forget(s, c);
     }
+}
+
+/// The item as if its buckets were leased.
+fn marked(item: &Item) -> Item {
+    let mut item = item.clone();
+    item.buckets.values_mut().for_each(|bucket| bucket.terms.leased = true);
+    item
 }
 
 /// Drops what was taken ahead if the item that was seen last is another than it was taken from.

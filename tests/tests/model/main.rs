@@ -142,8 +142,8 @@
 //! - of what settles: that the entry is there (6 actions: sent again, it would be given back twice, or charged twice);
 //! - of a lock: that every form that charges asks whether there is one, that it is set only on the lock that was seen, that
 //!   `expires_at` waits for its levels;
-//! - of a lease: that a token is spent before its slot starts (8 actions: by its end would be late already), that nothing of a
-//!   leased limit is given back to the table;
+//! - of a lease: that a token is spent before its slot starts (8 actions: by its end would be late already), that it is taken ahead only
+//!   of a bucket that nobody gives back to;
 //! - of a limit between two shards: that the burst is not rounded up, that the rate is divided, that the other shard is asked only
 //!   after an answer (by which a call would be charged on both);
 //! - the horizon; expiry; not sending an ambiguous write again.
@@ -163,6 +163,7 @@ mod mutant;
 mod mutants;
 mod operators;
 mod otp;
+mod page;
 mod penalties;
 mod properties;
 mod refunds;

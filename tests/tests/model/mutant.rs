@@ -78,6 +78,8 @@ pub(crate) enum Mutant {
     LeaseNeverEnds,
     /// What was taken ahead is spent until its slot ends.
     LeaseUntilSlotEnds,
+    /// Tokens are taken ahead of a bucket that others give back to.
+    LeaseOfUnleased,
     /// A lock is set whatever lock there is by then.
     LocksUnseen,
     /// A lock is remembered for no longer than a limit of a burst of 2 at 1/s.

@@ -110,6 +110,8 @@ fn explain_resolves_a_request_as_the_layer_does_and_names_every_limit_and_dimens
         key  = ['order', 'region']
         rate = '5/h'
         own_item = true
+        coalesce = false
+        deny_cache = false
         on_store_failure = 'closed'
         [limits.account]
         key  = ['account']
@@ -139,7 +141,14 @@ fn explain_resolves_a_request_as_the_layer_does_and_names_every_limit_and_dimens
         "a shadow is never in the way"
     );
     assert!(charges[2]["key"].as_str().unwrap().starts_with("account:dev."), "{seen}");
+    let switched: Vec<_> = charges.iter().map(|c| (c["coalesce"].as_bool(), c["deny_cache"].as_bool())).collect();
+    assert_eq!(switched, [(None, None), (Some(false), Some(false)), (None, None)], "told where they are off");
     let text = stdout(&explain(&[&request[..], &["--claim", "sub=alice", "--source-ip", "203.0.113.1"]].concat()));
+    assert_eq!(
+        text.matches(", an item of its own, not coalesced, never denied from memory, closed").count(),
+        1,
+        "{text}"
+    );
     for line in ["user = alice (claims.sub)", "caller: cost 1 of 9/h", "on key user:alice", "kept as a keyed hash"] {
         assert!(text.contains(line), "{line}: {text}");
     }

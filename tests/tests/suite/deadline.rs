@@ -1,13 +1,13 @@
 //! Many callers of one key, on a store that takes its time: what the end of a call's time means.
 
-use crate::harness::{SECOND, bucket, charge, key};
+use crate::harness::{SECOND, bucket, charge, key, remaining};
+use crate::through::through;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate::{Limiter, Source, Store};
-use tollgate_core::take::Moment;
 use tollgate_core::{Charges, Item, ItemKey, LimitName, StoreFailure, Terms, Write};
 use tollgate_dynamodb::{Error, Result, Transacted, Written};
 
@@ -39,20 +39,12 @@ impl Slow {
     }
 
     fn left(&self, charges: &Charges) -> u64 {
-        let item = self.memory.item(charges.item()).unwrap_or_default();
-        let bucket = charges.charges()[0].terms.figures.token_bucket().unwrap();
-        bucket.remaining(item.buckets.values().next().map(|b| b.tat), self.memory.moment().now)
+        remaining(&self.memory, charges)
     }
 }
 
 impl Store for Slow {
-    fn moment(&self) -> Moment {
-        self.memory.moment()
-    }
-
-    fn meter(&self) -> &dyn tollgate::Meter {
-        self.memory.meter()
-    }
+    through!(memory: moment, meter);
 
     async fn read(&self, item: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
         self.sent();

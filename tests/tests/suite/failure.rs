@@ -1,7 +1,8 @@
 //! The table is slow or gone: who decides then, how soon, and when the table is asked again.
 
 use crate::dev::Dev;
-use crate::harness::{PATIENCE, SECOND, bucket, charge, key};
+use crate::harness::{PATIENCE, SECOND, bucket, charge, key, remaining};
+use crate::through::through;
 use serde_json::json;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate::{Decision, Limiter, Outcome, Source, Store, Timestamp};
-use tollgate_core::take::Moment;
 use tollgate_core::{Charges, Held, Hold, Item, ItemKey, LimitName, StoreFailure, Terms, Write};
 use tollgate_dynamodb::meter::Counts;
 use tollgate_dynamodb::{BreakerState, Error, Fate, Result, Transacted, Written};
@@ -79,13 +79,7 @@ impl Table {
 }
 
 impl Store for Table {
-    fn moment(&self) -> Moment {
-        self.memory.moment()
-    }
-
-    fn meter(&self) -> &dyn tollgate::Meter {
-        self.memory.meter()
-    }
+    through!(memory: moment, meter);
 
     async fn read(&self, item: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
         self.answer(&[item], self.memory.read(item, limits)).await
@@ -119,9 +113,7 @@ fn sources(decision: &Decision) -> Vec<Source> {
 }
 
 fn left(table: &Table, charges: &Charges) -> u64 {
-    let item = table.memory.item(charges.item()).unwrap_or_default();
-    let bucket = charges.charges()[0].terms.figures.token_bucket().unwrap();
-    bucket.remaining(item.buckets.values().next().map(|b| b.tat), table.moment().now)
+    remaining(&table.memory, charges)
 }
 
 /// A limiter whose breaker has just opened, by calls of another key.

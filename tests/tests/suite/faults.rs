@@ -207,6 +207,20 @@ async fn a_transaction_that_another_was_in_the_way_of_is_contended_whatever_else
     assert_eq!((counters.counts().contended, counters.counts().throttled), (1, 0));
 }
 
+/// As with transactions: whoever writes from two Regions at once must not get past the limit by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_a_transaction_or_another_region_was_in_the_way_of_is_tried_again_and_no_outage() {
+    for code in ["TransactionConflictException", "ReplicatedWriteConflictException"] {
+        let (url, requests) = says(400, code).await;
+        let (limiter, counters) = limiter(&url, Duration::from_millis(400)).await;
+        let open = one(&key(), 1, SECOND, 1).with_store_failure(StoreFailure::Open);
+        let error = limiter.take(&[open]).await.unwrap_err();
+        assert!(matches!(error, Error::Contended { fate: Fate::NotApplied, .. }), "{code}: {error:?}");
+        assert!(requests.load(Ordering::SeqCst) >= 2, "{code}: it is tried again");
+        assert_eq!((counters.counts().contended, counters.counts().store_failures), (1, 0), "{code}");
+    }
+}
+
 /// Accepts connections, reads, and then does as told.
 async fn silent(closes: bool) -> (String, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tollgate::testing::ManualClock;
-use tollgate::{Connection, Counters, Decision, DynamoStore, Limiter, SystemClock, Timestamp};
+use tollgate::testing::{ManualClock, MemoryStore};
+use tollgate::{Connection, Counters, Decision, DynamoStore, Limiter, Store, SystemClock, Timestamp};
 use tollgate_cli::embedded::Embedded;
 use tollgate_core::{Charge, Charges, Clock, ItemKey, Key, LimitName, Terms, TokenBucket};
 use tollgate_dynamodb::connect::Connected;
@@ -185,4 +185,11 @@ pub fn json(output: &Output) -> serde_json::Value {
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// What the bucket of the only limit of `charges` has left in a store in memory.
+pub fn remaining(memory: &MemoryStore, charges: &Charges) -> u64 {
+    let item = memory.item(charges.item()).unwrap_or_default();
+    let bucket = charges.charges()[0].terms.figures.token_bucket().unwrap();
+    bucket.remaining(item.buckets.values().next().map(|b| b.tat), memory.moment().now)
 }

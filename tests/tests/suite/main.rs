@@ -34,5 +34,6 @@ mod shards;
 mod step_up;
 mod stores;
 mod table;
+mod through;
 mod windows;
 mod writes;

@@ -3,6 +3,7 @@
 use crate::harness::{
     Client, PATIENCE, SECOND, TABLE, bucket, charge, connected, endpoint, json, key, run, stderr, stdout,
 };
+use crate::through::through;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,10 +11,10 @@ use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate::{Limiter, Outcome, Source, Store};
 use tollgate_core::take::Moment;
 use tollgate_core::{
-    Charge, Charges, Held, Item, ItemKey, Key, LimitName, Mode, Penalty, PenaltyRule, StoreFailure, Terms, Write,
+    Charge, Charges, Held, ItemKey, Key, LimitName, Mode, Penalty, PenaltyRule, StoreFailure, Terms, Write,
 };
 use tollgate_dynamodb::admin::{self, Order};
-use tollgate_dynamodb::{Counters, DynamoStore, Error, Meter, Result, Transacted, Written};
+use tollgate_dynamodb::{Counters, DynamoStore, Error, Result, Written};
 
 fn rule() -> PenaltyRule {
     let secs = Duration::from_secs;
@@ -155,17 +156,7 @@ struct FailsToLock {
 }
 
 impl Store for FailsToLock {
-    fn moment(&self) -> Moment {
-        self.inner.moment()
-    }
-
-    fn meter(&self) -> &dyn Meter {
-        self.inner.meter()
-    }
-
-    async fn read(&self, item: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
-        self.inner.read(item, limits).await
-    }
+    through!(inner: moment, meter, read, transact);
 
     async fn write(&self, item: &ItemKey, write: &Write) -> Result<Written> {
         let locks = write.penalties.iter().any(|part| part.next.is_some());
@@ -177,10 +168,6 @@ impl Store for FailsToLock {
             return Err(Error::Ambiguous("the reply is lost".to_owned()));
         }
         Err(Error::Unreachable { endpoint: String::new(), cause: String::new() })
-    }
-
-    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        self.inner.transact(writes).await
     }
 }
 
@@ -246,25 +233,11 @@ async fn a_process_whose_clock_is_far_ahead_locks_nobody_for_ages() {
 struct Uncorrected(DynamoStore);
 
 impl Store for Uncorrected {
+    through!(0: meter, read, write, transact);
+
     fn moment(&self) -> Moment {
         let ahead = Duration::from_secs(365 * 86_400);
         Moment { now: tollgate::Clock::now(&tollgate::SystemClock) + ahead, clock_agrees: false }
-    }
-
-    fn meter(&self) -> &dyn Meter {
-        self.0.meter()
-    }
-
-    async fn read(&self, item: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
-        self.0.read(item, limits).await
-    }
-
-    async fn write(&self, item: &ItemKey, write: &Write) -> Result<Written> {
-        self.0.write(item, write).await
-    }
-
-    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        self.0.transact(writes).await
     }
 }
 

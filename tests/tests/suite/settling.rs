@@ -2,16 +2,14 @@
 //! answers are lost, when nobody settles, when the window has moved on.
 
 use crate::harness::{Client, SECOND, bucket, charge, key};
+use crate::through::through;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate::{Clock, Limiter, Meter, Outcome, Store, SystemClock};
-use tollgate_core::take::Moment;
-use tollgate_core::{
-    Actual, Charge, Charges, Figures, Item, ItemKey, LimitName, Log, Span, Terms, Timestamp, Window, Write,
-};
-use tollgate_dynamodb::{Error, Result, Settled, Transacted, Written};
+use tollgate::{Clock, Limiter, Outcome, Store, SystemClock};
+use tollgate_core::{Actual, Charge, Charges, Figures, ItemKey, LimitName, Log, Span, Terms, Timestamp, Window, Write};
+use tollgate_dynamodb::{Error, Result, Settled, Written};
 
 const QUARTER: u64 = 15 * 60 * SECOND;
 
@@ -100,26 +98,12 @@ impl Deaf {
 }
 
 impl Store for Deaf {
-    fn moment(&self) -> Moment {
-        self.memory.moment()
-    }
-
-    fn meter(&self) -> &dyn Meter {
-        self.memory.meter()
-    }
-
-    async fn read(&self, key: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
-        self.memory.read(key, limits).await
-    }
+    through!(memory: moment, meter, read, transact);
 
     async fn write(&self, key: &ItemKey, write: &Write) -> Result<Written> {
         let written = self.memory.write(key, write).await?;
         let is_lost = self.losses.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
         if is_lost { Err(Error::Ambiguous("the answer is lost".to_owned())) } else { Ok(written) }
-    }
-
-    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        self.memory.transact(writes).await
     }
 }
 

@@ -1,10 +1,10 @@
 //! Decisions on several items: all or nothing, what a denial gives back, transactions, and a store that fails in part.
 
-use crate::harness::{Client, SECOND, bucket, charge, key};
+use crate::harness::{Client, SECOND, bucket, charge, key, remaining};
+use crate::through::through;
 use std::time::Duration;
 use tollgate::testing::{ManualClock, MemoryStore};
 use tollgate::{Limiter, Outcome, Source, Store};
-use tollgate_core::take::Moment;
 use tollgate_core::{Charge, Charges, Item, ItemKey, LimitName, Mode, StoreFailure, Terms, Write};
 use tollgate_dynamodb::{Error, Result, Transacted, Written};
 
@@ -206,13 +206,7 @@ impl Failing {
 }
 
 impl Store for Failing {
-    fn moment(&self) -> Moment {
-        self.memory.moment()
-    }
-
-    fn meter(&self) -> &dyn tollgate::Meter {
-        self.memory.meter()
-    }
+    through!(memory: moment, meter);
 
     async fn read(&self, item: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
         self.check(item)?;
@@ -237,13 +231,6 @@ fn failing(about: &Charges, error: fn() -> Error) -> (Limiter<Failing>, MemorySt
 }
 
 const GONE: fn() -> Error = || Error::Throttled("ThrottlingException".to_owned());
-
-/// What the bucket of the only limit of `charges` has left.
-fn remaining(memory: &MemoryStore, charges: &Charges) -> u64 {
-    let item = memory.item(charges.item()).unwrap_or_default();
-    let bucket = charges.charges()[0].terms.figures.token_bucket().unwrap();
-    bucket.remaining(item.buckets.values().next().map(|b| b.tat), memory.moment().now)
-}
 
 #[tokio::test]
 async fn a_store_that_fails_for_one_key_does_what_that_keys_policy_says() {

@@ -3,6 +3,7 @@
 
 use crate::dev::Dev;
 use crate::harness::{Client, SECOND, bucket, charge, json, key, run, stderr, stdout};
+use crate::through::through;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -11,14 +12,13 @@ use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tollgate::testing::{ManualClock, MemoryStore};
-use tollgate::{Decision, Limiter, Meter, Outcome, Source, Store, Timestamp};
-use tollgate_core::take::Moment;
+use tollgate::{Decision, Limiter, Outcome, Source, Store, Timestamp};
 use tollgate_core::{
-    Actual, Charge, Charges, Figures, Held, Item, ItemKey, LimitName, Mode, Override, Shard, Span, StoreFailure, Terms,
+    Actual, Charge, Charges, Figures, Held, ItemKey, LimitName, Mode, Override, Shard, Span, StoreFailure, Terms,
     Window, Write,
 };
 use tollgate_dynamodb::admin::{self, Order};
-use tollgate_dynamodb::{Error, Result, Transacted, Written, partition_key};
+use tollgate_dynamodb::{Error, Result, Written, partition_key};
 
 const DAY: u64 = 86_400 * SECOND;
 
@@ -245,27 +245,13 @@ struct Failing {
 }
 
 impl Store for Failing {
-    fn moment(&self) -> Moment {
-        self.memory.moment()
-    }
-
-    fn meter(&self) -> &dyn Meter {
-        self.memory.meter()
-    }
-
-    async fn read(&self, key: &ItemKey, limits: &[&LimitName]) -> Result<Option<Item>> {
-        self.memory.read(key, limits).await
-    }
+    through!(memory: moment, meter, read, transact);
 
     async fn write(&self, key: &ItemKey, write: &Write) -> Result<Written> {
         if self.about.lock().unwrap().contains(key) {
             return Err(Error::Ambiguous("the table is gone".to_owned()));
         }
         self.memory.write(key, write).await
-    }
-
-    async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        self.memory.transact(writes).await
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a decision costs, counted on the wire, and what the forms leave behind.
 
 use crate::harness::{Client, SECOND, bucket, charge, costing, key, one};
+use std::num::NonZeroU16;
 use std::time::Duration;
 use tollgate::{Outcome, Source, Store};
-use tollgate_core::{Charge, Charges, OnChange, Terms, Timestamp};
+use tollgate_core::{Charge, Charges, ItemKey, LimitName, OnChange, Terms, Timestamp};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_steady_idle_and_denied_take_one_write_each_and_a_denial_that_is_known_none() {
@@ -190,5 +191,26 @@ async fn as_many_limits_as_one_write_carries_and_one_more_is_refused_before_any_
 impl Client {
     pub fn clock_now(&self) -> Timestamp {
         tollgate::Clock::now(&self.clock)
+    }
+}
+
+/// Whole, or divided among shards: then a second one is asked, whatever is known of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_does_not_deny_from_memory_asks_the_table_each_time() {
+    let terms = Terms::new(1, bucket(2, 86_400 * SECOND, 2));
+    let of = |item: ItemKey, shards, deny_cache| {
+        let charge = Charge { deny_cache, ..charge("limit", terms.clone(), 1) };
+        Charges::new(item, vec![charge]).unwrap().sharded(NonZeroU16::new(shards))
+    };
+    for (shards, asked) in [(0, 1), (2, 2)] {
+        let (client, item) = (Client::new().await, ItemKey::own(key().key, LimitName::new("limit").unwrap()));
+        let knowing = of(item.clone(), shards, true);
+        while client.take(&knowing).await.is_allowed() {}
+        assert_eq!(client.measured(&knowing).await.1, 0, "{shards}");
+        for _ in 0..3 {
+            let (decision, round_trips, _) = client.measured(&of(item.clone(), shards, false)).await;
+            assert_eq!((decision.outcome(), round_trips), (Outcome::Denied, asked), "{shards}");
+            assert_eq!(decision.limits[0].source, Source::Table);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Round trips and write units a decision, by situation.
 
-use super::{charges, charging, each, leased};
+use super::{charges, charging, leased};
 use crate::args::Target;
 use crate::error::{CliError, Result};
 use crate::open;
@@ -138,6 +138,15 @@ fn locking(all: Vec<Charges>, rule: PenaltyRule) -> Result<Vec<Charges>> {
     each(all, |charge| Charge { penalty: Some(rule), ..charge.clone() })
 }
 
+/// The same decision, each charge with changes.
+fn each(all: Vec<Charges>, change: impl Fn(&Charge) -> Charge) -> Result<Vec<Charges>> {
+    let changed = |charges: Charges| {
+        let list = charges.charges().iter().map(&change).collect();
+        Charges::new(charges.item().clone(), list).map_err(|error| CliError::Input(error.to_string()))
+    };
+    all.into_iter().map(changed).collect()
+}
+
 /// Decides one after the other in one process.
 async fn sequence(
     connected: &Connected,
@@ -186,7 +195,7 @@ async fn concurrent(target: &Target, name: &'static str) -> Result<Line> {
 /// Forty calls of one process for ten tokens of a new key.
 async fn together(connected: &Connected, table: &str, name: &'static str) -> Result<Line> {
     let (store, counters) = open::store(connected, table).await?;
-    let limiter = Limiter::new(store).with_deadline(DEADLINE).coalescing(true);
+    let limiter = Limiter::new(store).with_deadline(DEADLINE);
     let ten = charges(&[("orders", 10, 86_400)])?;
     let start = counters.counts();
     let decisions = join_all((0..40).map(|_| limiter.take(&ten))).await;

@@ -81,18 +81,13 @@ fn charging(limits: Vec<(LimitName, Figures)>) -> Result<Vec<Charges>> {
     Ok(vec![Charges::new(ItemKey::shared(key), limits.into_iter().map(charge).collect())?])
 }
 
-/// The same decision, each charge with changes.
-fn each(all: Vec<Charges>, change: impl Fn(&Charge) -> Charge) -> Result<Vec<Charges>> {
-    let changed = |charges: Charges| {
-        let list = charges.charges().iter().map(&change).collect();
-        Charges::new(charges.item().clone(), list).map_err(|error| CliError::Input(error.to_string()))
-    };
-    all.into_iter().map(changed).collect()
-}
-
 /// The charges of a decision on a limit of which a process takes up to `most` tokens ahead.
 fn leased(limit: (&str, u64, u64), most: u64) -> Result<Vec<Charges>> {
-    each(charges(&[limit])?, |charge| charge.clone().leased(most))
+    let own = |charges: Charges| {
+        let item = ItemKey::own(charges.key().clone(), LimitName::new(limit.0)?);
+        Ok(Charges::new(item, charges.charges().iter().map(|charge| charge.clone().leased(most)).collect())?)
+    };
+    charges(&[limit])?.into_iter().map(own).collect()
 }
 
 fn task_failed(error: &tokio::task::JoinError) -> CliError {

@@ -10,7 +10,7 @@ use request::{Handed, handed};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU64};
 use std::time::Duration;
 use tollgate::http::{Explained, Facts, Matched};
 use tollgate::{Clock, SystemClock};
@@ -106,11 +106,20 @@ struct Charge {
     on_store_failure: &'static str,
     /// Whether the limit has an item, and a write, of its own.
     own_item: bool,
+    /// Most tokens that a process takes ahead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease: Option<NonZeroU64>,
     /// How many items it is divided among, of which a call is charged on one.
     #[serde(skip_serializing_if = "Option::is_none")]
     shards: Option<NonZeroU16>,
     /// Whether it is charged in one transaction with others of the decision.
     atomic: bool,
+    /// `false` where calls of one process at once take a write each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coalesce: Option<bool>,
+    /// `false` where no process denies from memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deny_cache: Option<bool>,
     /// The items that are written: one, and one more for each secret that is being retired; of a limit with shards all that can be.
     partition_keys: Vec<String>,
     /// The first of them, if the key has all its values.
@@ -247,8 +256,11 @@ fn charges(policy: &Policy, explained: &Explained<'_>) -> tollgate_policy::Resul
             mode: if limit.mode() == Mode::Shadow { "shadow" } else { "enforce" },
             on_store_failure: denying.max().unwrap_or(StoreFailure::Open).as_str(),
             own_item: limit.has_own_item(),
+            lease: limit.lease(),
             shards: limit.shards(),
             atomic: items.iter().any(|c| together.contains(c)),
+            coalesce: Some(limit.coalesces()).filter(|is_on| !is_on),
+            deny_cache: Some(limit.denies_from_memory()).filter(|is_on| !is_on),
             partition_keys,
         })
     };
@@ -353,14 +365,17 @@ fn text(explanation: &Explanation) -> String {
         let locks = charge.penalty.as_ref().map(Penalty::text).unwrap_or_default();
         let jitter = charge.retry_jitter_ms.map(|ms| format!(", up to {ms} ms more told")).unwrap_or_default();
         let mode = says(charge.mode == "shadow", ", only reports");
-        let own_item = match charge.shards {
-            Some(shards) => format!(", on one of {shards} items of its own"),
-            None => says(charge.own_item, ", an item of its own").to_owned(),
+        let own_item = match (charge.shards, charge.lease) {
+            (Some(shards), _) => format!(", on one of {shards} items of its own"),
+            (None, Some(lease)) => format!(", an item of its own, up to {lease} taken ahead"),
+            (None, None) => says(charge.own_item, ", an item of its own").to_owned(),
         };
         let atomic = says(charge.atomic, ", atomic");
+        let coalesce = says(charge.coalesce.is_some(), ", not coalesced");
+        let deny_cache = says(charge.deny_cache.is_some(), ", never denied from memory");
         let _ = write!(
             out,
-            "  {limit}: cost {cost} of {rate}, {counted}{failures}{refunds}{estimate}{debt}{paced}{longest}{locks}{jitter}{mode}{own_item}{atomic}, {on_store_failure} without the table, "
+            "  {limit}: cost {cost} of {rate}, {counted}{failures}{refunds}{estimate}{debt}{paced}{longest}{locks}{jitter}{mode}{own_item}{atomic}{coalesce}{deny_cache}, {on_store_failure} without the table, "
         );
         let _ = match (&charge.key, &charge.missing) {
             (Some(key), _) => writeln!(out, "on key {key}"),

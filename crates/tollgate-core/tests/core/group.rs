@@ -134,6 +134,7 @@ fn nobody_fits_under_a_ban_and_calls_that_differ_in_more_than_the_cost_are_no_gr
         Charge { penalty: Some(rule), ..plain.clone() },
         Charge { settled_within: Some(Duration::from_secs(1)), ..plain.clone() },
         Charge { cost: 0, ..plain.clone() },
+        Charge { coalesce: false, ..plain.clone() },
         charge("a", &Terms::new(1, bucket(10, SECOND, 10).paced(3)), 1),
         charge("a", &Terms::new(1, Log::new(5, SECOND).unwrap()), 1),
     ];

@@ -120,3 +120,22 @@ fn a_bucket_that_has_to_move_is_looked_up_unless_a_ban_denies() {
     store.set_hold(Some(Hold { id: 1, banned_until: Some(at(SECOND)), ..Hold::default() }), at(0));
     assert!(recalls(&store, &new));
 }
+
+/// Nor by a ban or a lock; what another limit of the item denies is denied as ever.
+#[test]
+fn a_limit_that_is_not_to_deny_from_memory_does_not() {
+    let mut store = Store::default();
+    let terms = plan(1, "", bucket(1, SECOND, 1));
+    let both = |of_a, of_b| {
+        let charge = |limit, deny_cache| Charge { deny_cache, ..charge(limit, &terms, 1) };
+        on_key(vec![charge("a", of_a), charge("b", of_b)])
+    };
+    assert!(store.ask(&both(false, false), at(0)).decision.is_allowed());
+    let recalls = |store: &Store, charges: &Charges| {
+        Take::recall(charges, store.item.as_ref().unwrap(), moment(at(0))).unwrap().1
+    };
+    let told = |store: &Store| [(false, false), (true, false), (true, true)].map(|(a, b)| recalls(store, &both(a, b)));
+    assert_eq!(told(&store), [false, true, true]);
+    store.set_hold(Some(Hold { id: 1, banned_until: Some(at(SECOND)), ..Hold::default() }), at(0));
+    assert_eq!(told(&store), [false, true, true]);
+}

@@ -55,7 +55,7 @@ impl<S: Store> Limiter<S> {
     }
 
     fn report_failures(&self, failures: &[(StoreFailure, Error)]) {
-        let meter = self.store.meter();
+        let meter = self.parts.store.meter();
         for (rule, error) in failures {
             meter.record(Event::StoreFailure(error));
             // While the breaker is open that goes without saying, and would be said with every call.
@@ -63,8 +63,7 @@ impl<S: Store> Limiter<S> {
                 tracing::warn!(%error, "the store gave no answer to a part of a decision, which is made without it");
             }
         }
-        let is_degraded = |error: &Error| error.is_outage() || matches!(error, Error::HotKey(_));
-        let strictest = failures.iter().filter(|(_, error)| is_degraded(error)).map(|(rule, _)| *rule).max();
+        let strictest = failures.iter().filter(|(_, error)| error.is_store_failure()).map(|(rule, _)| *rule).max();
         if let Some(rule) = strictest {
             meter.record(Event::Degraded(rule));
         }
@@ -74,9 +73,9 @@ impl<S: Store> Limiter<S> {
     fn decide_here(&self, charges: &[Charges], parts: &mut [Part]) {
         let is_local = |part: &Part| matches!(part, Err(StoreFailure::Local));
         let own: Vec<_> = charges.iter().zip(&*parts).filter(|(_, part)| is_local(part)).map(|(c, _)| c).collect();
-        let answers = self.locals.decide(&own, &self.memory, self.store.moment().now);
+        let answers = self.parts.locals.decide(&own, &self.parts.memory, self.parts.store.moment().now);
         for (part, Answer { decision, charged, .. }) in parts.iter_mut().filter(|part| is_local(part)).zip(answers) {
-            *part = Ok(Driven { decision, charged, place: Place::Here, shard: None });
+            *part = Ok(Driven::new(decision, charged, Place::Here));
         }
     }
 }

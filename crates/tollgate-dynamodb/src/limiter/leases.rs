@@ -34,9 +34,7 @@ impl Leases {
 
     /// Whether a call would be admitted.
     pub(super) fn has(&self, charges: &Charges, now: Timestamp) -> bool {
-        let Some((charge, pool)) = self.of(charges) else { return false };
-        let mut pool = lock(&pool).clone();
-        pool.spend(&charge.terms, charge.cost, now).is_some()
+        self.of(charges).is_some_and(|(charge, pool)| lock(&pool).has(&charge.terms, charge.cost, now))
     }
 
     fn of<'c>(&self, charges: &'c Charges) -> Option<(&'c Charge, Arc<Mutex<Pool>>)> {
@@ -44,9 +42,22 @@ impl Leases {
         Some((charge, self.0.get(charges.item())?))
     }
 
-    /// How many tokens `calls` calls that are to be charged should take ahead, of a `room` of so many calls.
-    pub(super) fn extra(&self, charges: &Charges, calls: u64, room: u64, now: Timestamp) -> u64 {
+    /// How many tokens `calls` calls that are to be charged should take ahead, of a `room` of so many calls that the item has which was
+    /// `seen` last.
+    pub(super) fn extra(
+        &self,
+        charges: &Charges,
+        calls: u64,
+        (room, seen): (u64, Option<&Item>),
+        now: Timestamp,
+    ) -> u64 {
         let Some((charge, pool)) = self.of(charges) else { return 0 };
+        let bucket = seen.and_then(|item| item.buckets.get(&charge.limit));
+        let hold = seen.and_then(|item| item.hold.as_ref());
+        let is_overridden = hold.is_some_and(|hold| hold.overrides.contains_key(&charge.limit));
+        if is_overridden || bucket.is_some_and(|bucket| !bucket.terms.leased) {
+            return 0;
+        }
         let tokens = |calls: u64| charge.cost.saturating_mul(calls);
         lock(&pool).extra(charge.lease, (tokens(calls), charge.cost), tokens(room), now)
     }
@@ -92,11 +103,11 @@ impl<S: Store> Limiter<S> {
     /// Decides a call by what was taken ahead, if that has it.
     pub(super) fn spend(&self, charges: &Charges) -> Option<Driven> {
         let (limit, charged) = self.spend_one(charges)?;
-        Some(Driven { decision: Decision::new(vec![limit]), charged: vec![charged], place: Place::Lease, shard: None })
+        Some(Driven::new(Decision::new(vec![limit]), vec![charged], Place::Lease))
     }
 
     fn spend_one(&self, charges: &Charges) -> Option<(LimitDecision, Charged)> {
-        charges.can_be_leased().then(|| self.leases.spend(charges, self.store.moment().now))?
+        charges.can_be_leased().then(|| self.parts.leases.spend(charges, self.parts.store.moment().now))?
     }
 
     /// A whole decision by what was taken ahead: nobody is asked, and nothing is waited for.
@@ -105,8 +116,8 @@ impl<S: Store> Limiter<S> {
         let (limit, charged) = self.spend_one(charges)?;
         let decision = Decision::new(vec![limit]);
         // It took less than it would to measure it.
-        self.store.meter().record(Event::Took(Duration::ZERO));
-        self.store.meter().record(Event::Decision(&decision));
+        self.parts.store.meter().record(Event::Took(Duration::ZERO));
+        self.parts.store.meter().record(Event::Decision(&decision));
         Some((decision, charged))
     }
 }

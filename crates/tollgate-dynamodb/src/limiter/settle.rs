@@ -70,7 +70,8 @@ impl<S: Store> Limiter<S> {
             let part = part?;
             let charges = part.asked(charges);
             let told = |charged: Charged| actual(charged.limit()).map(|actual| (charged, actual));
-            let wanted: Vec<_> = part.charged.into_iter().filter_map(told).collect();
+            let settles = |(charged, actual): &(Charged, Actual)| !charged.is_settled_by(*actual);
+            let wanted: Vec<_> = part.charged.into_iter().filter_map(told).filter(settles).collect();
             (!wanted.is_empty()).then_some(())?;
             Some(self.settle_item(&charges, wanted, part.place).await)
         };
@@ -79,24 +80,24 @@ impl<S: Store> Limiter<S> {
             match answer {
                 Ok(left) => {
                     if left.wrote {
-                        self.store.meter().record(Event::Settled);
+                        self.parts.store.meter().record(Event::Settled);
                     }
                     settled.limits.extend(left.limits);
                     settled.beyond.extend(left.beyond);
                     settled.late.extend(left.late);
                 }
                 Err(error) => {
-                    self.store.meter().record(Event::SettlementLost);
+                    self.parts.store.meter().record(Event::SettlementLost);
                     tracing::warn!(%error, "a charge could not be settled");
                     settled.lost += 1;
                 }
             }
         }
         if !settled.late.is_empty() {
-            self.store.meter().record(Event::SettledLate);
+            self.parts.store.meter().record(Event::SettledLate);
         }
         for (limit, tokens) in &settled.beyond {
-            self.store.meter().record(Event::BeyondDebt { limit: limit.as_str(), tokens: *tokens });
+            self.parts.store.meter().record(Event::BeyondDebt { limit: limit.as_str(), tokens: *tokens });
         }
         settled
     }
@@ -111,26 +112,26 @@ impl<S: Store> Limiter<S> {
         match self.settle_item(&asked, all, std::mem::replace(&mut part.place, Place::Table(None))).await {
             Ok(left) => {
                 if left.wrote {
-                    self.store.meter().record(Event::Refunded);
+                    self.parts.store.meter().record(Event::Refunded);
                 }
                 if !left.limits.is_empty() {
                     part.decision = Decision::new(left.limits);
                 }
             }
             Err(error) => {
-                self.store.meter().record(Event::RefundLost);
+                self.parts.store.meter().record(Event::RefundLost);
                 tracing::warn!(%error, "a charge could not be given back");
             }
         }
     }
 
     async fn settle_item(&self, charges: &Charges, wanted: Vec<(Charged, Actual)>, place: Place) -> Result<Left> {
-        let now = self.store.moment().now;
+        let now = self.parts.store.moment().now;
         if matches!(place, Place::Here) {
-            let (wrote, beyond) = self.locals.settle(charges, wanted, now);
+            let (wrote, beyond) = self.parts.locals.settle(charges, wanted, now);
             return Ok(Left { wrote, beyond, ..Left::default() });
         }
-        if let Some(told) = self.leases.take_back(charges, &wanted, now) {
+        if let Some(told) = self.parts.leases.take_back(charges, &wanted, now) {
             return Ok(Left { wrote: told.is_some(), limits: told.into_iter().collect(), ..Left::default() });
         }
         let left = match place {
@@ -139,7 +140,7 @@ impl<S: Store> Limiter<S> {
             // That was charged by an earlier call.
             Place::Lease | Place::Here => {
                 let pk = partition_key::of(charges.item());
-                match self.memory.last(&pk) {
+                match self.parts.memory.last(&pk) {
                     Some(seen) => Some(seen.item),
                     None => self.read(charges, &pk, &self.patience()).await?,
                 }
@@ -175,7 +176,7 @@ impl<S: Store> Limiter<S> {
         for _ in 0..Self::MOST_WRITES {
             let (beyond, late) = (settlement.beyond(&item, now), settlement.late(Some(&item)));
             let left = |item: Arc<Item>, wrote| {
-                let limits = Take::tell(charges, &item, self.store.moment());
+                let limits = Take::tell(charges, &item, self.parts.store.moment());
                 Left { wrote, limits, beyond, late }
             };
             let write = match step {
@@ -186,7 +187,7 @@ impl<S: Store> Limiter<S> {
                 Met::Applied(item) => return Ok(left(item, true)),
                 Met::Refused(found) => {
                     patience.make_way(&mut backoff).await?;
-                    now = self.store.moment().now;
+                    now = self.parts.store.moment().now;
                     step = settlement.refused(found.as_deref(), now);
                     item = found.unwrap_or_default();
                 }

@@ -60,7 +60,7 @@ enum Choice {
 impl<S: Store> Limiter<S> {
     /// Decides on one item, or on a shard of it.
     pub(super) async fn drive(&self, charges: &Charges) -> Result<Driven, Failure> {
-        let patience = self.patience();
+        let patience = Arc::new(self.patience());
         match charges.shards() {
             None => self.drive_item(charges, &patience).await,
             // In a box, so that the futures of limits that are not divided are no larger for it.
@@ -73,7 +73,7 @@ impl<S: Store> Limiter<S> {
         &self,
         charges: &Charges,
         shards: NonZeroU16,
-        patience: &Patience,
+        patience: &Arc<Patience>,
     ) -> Result<Driven, Failure> {
         let first = match self.choose(charges, shards, None) {
             Choice::Ask(index) => index,
@@ -95,7 +95,7 @@ impl<S: Store> Limiter<S> {
             Choice::Ask(index) => match self.drive_shard(charges, index, patience).await {
                 Ok(other) => Ok(answer.or(other)),
                 Err(Failure { error, .. }) => {
-                    self.store.meter().record(Event::StoreFailure(&error));
+                    self.parts.store.meter().record(Event::StoreFailure(&error));
                     tracing::warn!(%error, "another shard gave no answer; the denial of the first stands");
                     Ok(answer)
                 }
@@ -107,13 +107,13 @@ impl<S: Store> Limiter<S> {
 
     /// Remembers of all shards what one has told: one lookup finds it, and not each shard has to be asked.
     fn remember_ban(&self, charges: &Charges, index: u16) {
-        if let Some(seen) = self.memory.last(&partition_key::of(charges.on_shard(index).item())) {
+        if let Some(seen) = self.parts.memory.last(&partition_key::of(charges.on_shard(index).item())) {
             let banned = Item { hold: seen.item.hold.clone(), ..Item::default() };
-            self.memory.remember(&partition_key::of(charges.item()), Some(seen.with(Arc::new(banned))));
+            self.parts.memory.remember(&partition_key::of(charges.item()), Some(seen.with(Arc::new(banned))));
         }
     }
 
-    async fn drive_shard(&self, charges: &Charges, index: u16, patience: &Patience) -> Result<Driven, Failure> {
+    async fn drive_shard(&self, charges: &Charges, index: u16, patience: &Arc<Patience>) -> Result<Driven, Failure> {
         let driven = self.drive_item(&charges.on_shard(index), patience).await?;
         Ok(Driven { shard: Some(index), ..driven })
     }
@@ -122,7 +122,8 @@ impl<S: Store> Limiter<S> {
     fn choose(&self, charges: &Charges, shards: NonZeroU16, but_for: Option<u16>) -> Choice {
         let mut order: Vec<_> = Shard::all(shards).map(Shard::index).filter(|index| Some(*index) != but_for).collect();
         fastrand::shuffle(&mut order);
-        let (mut soonest, moment): (Option<Driven>, _) = (None, self.store.moment());
+        let any = order.first().copied();
+        let (mut soonest, moment): (Option<Driven>, _) = (None, self.parts.store.moment());
         for index in order {
             let known = self.recall(&charges.on_shard(index), moment);
             let Some((limits, denies)) = known.filter(|(limits, _)| !wait(limits).is_zero()) else {
@@ -136,13 +137,18 @@ impl<S: Store> Limiter<S> {
                 });
             }
         }
-        soonest.map_or(Choice::Full, Choice::Known)
+        match soonest {
+            Some(known) => Choice::Known(known),
+            // Of a limit that does not deny from memory that says where to ask rather, and no more.
+            None if charges.charges().iter().any(|charge| !charge.deny_cache) => any.map_or(Choice::Full, Choice::Ask),
+            None => Choice::Full,
+        }
     }
 
     /// What each limit of an item says by what this process saw of it a moment ago, and whether one denies; of a divided limit all
     /// shards must deny, and the one that does so for the shortest time speaks for them, unless a ban does.
     pub(super) fn recall(&self, charges: &Charges, moment: Moment) -> Option<(Vec<LimitDecision>, bool)> {
-        let seen = self.memory.fresh(&partition_key::of(charges.item()));
+        let seen = self.parts.memory.fresh(&partition_key::of(charges.item()));
         let known = seen.and_then(|seen| Take::recall(charges, &seen, moment));
         let Some(shards) = charges.shards().filter(|_| charges.shard().is_none()) else { return known };
         if let Some(banned) = known.filter(|(limits, _)| is_banned(limits)) {

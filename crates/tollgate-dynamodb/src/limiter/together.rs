@@ -66,9 +66,9 @@ impl<S: Store> Limiter<S> {
 
     fn begin_together<'c>(&self, charges: &'c Charges) -> Together<'c> {
         let pk = partition_key::of(charges.item());
-        let seen = self.memory.last(&pk);
+        let seen = self.parts.memory.last(&pk);
         let item = seen.as_ref().map(|seen| &*seen.item);
-        let (take, step) = Take::start_exactly(charges.clone(), item, self.store.moment(), fastrand::u64(..));
+        let (take, step) = Take::start_exactly(charges.clone(), item, self.parts.store.moment(), fastrand::u64(..));
         Together { charges, pk, take, step, seen, charged: None }
     }
 
@@ -99,7 +99,7 @@ impl<S: Store> Limiter<S> {
     async fn prepare(&self, item: &mut Together<'_>, patience: &Patience) -> Result<()> {
         let mut backoff = Backoff::new(Self::FIRST_PAUSE);
         for attempt in 0..Self::MOST_WRITES {
-            let moment = || self.store.moment();
+            let moment = || self.parts.store.moment();
             match &item.step {
                 Step::Read => {
                     let found = self.read(item.charges, &item.pk, patience).await?;
@@ -161,15 +161,15 @@ impl<S: Store> Limiter<S> {
 
     /// Sends the charges of a transaction. One alone needs none.
     async fn transact(&self, writes: &[(&Charges, &Write)], patience: &Patience) -> Result<Transacted> {
-        let meter = self.store.meter();
+        let meter = self.parts.store.meter();
         if let [(charges, write)] = writes {
-            return Ok(match patience.write(meter, || self.store.write(charges.item(), write)).await? {
+            return Ok(match patience.write(meter, || self.parts.store.write(charges.item(), write)).await? {
                 Written::Applied(_) => Transacted::Applied,
                 Written::Refused(found) => Transacted::Refused(vec![Some(found)]),
             });
         }
         let writes: Vec<_> = writes.iter().map(|(charges, write)| (charges.item(), *write)).collect();
-        patience.write(meter, || self.store.transact(&writes)).await
+        patience.write(meter, || self.parts.store.transact(&writes)).await
     }
 
     fn applied_together(&self, item: &mut Together<'_>) {
@@ -178,15 +178,15 @@ impl<S: Store> Limiter<S> {
         // The condition was that the limits are as seen; others that share the item may have moved on since.
         let Some(left) = write.apply(seen.map(|seen| &*seen.item)).map(Arc::new) else { return };
         let remembered = seen.map_or_else(|| Seen::now(left.clone()), |seen| seen.with(left.clone()));
-        self.memory.remember(&item.pk, Some(remembered));
-        item.step = item.take.applied(&left, self.store.moment());
+        self.parts.memory.remember(&item.pk, Some(remembered));
+        item.step = item.take.applied(&left, self.parts.store.moment());
         item.charged = Some(left);
     }
 
     fn refused_together(&self, item: &mut Together<'_>, found: Option<Item>) {
         let found = found.map(|found| Seen::now(Arc::new(found)));
-        self.memory.remember(&item.pk, found.clone());
-        item.step = item.take.refused(found.as_ref().map(|seen| &*seen.item), self.store.moment());
+        self.parts.memory.remember(&item.pk, found.clone());
+        item.step = item.take.refused(found.as_ref().map(|seen| &*seen.item), self.parts.store.moment());
         item.seen = found;
     }
 
@@ -194,11 +194,12 @@ impl<S: Store> Limiter<S> {
         let decision = match (item.step, item.seen) {
             (Step::Done(decision), _) => decision,
             // Another item denied before this one was charged.
-            (_, Some(seen)) if is_denied => Decision::new(Take::tell(item.charges, &seen.item, self.store.moment())),
+            (_, Some(seen)) if is_denied => {
+                Decision::new(Take::tell(item.charges, &seen.item, self.parts.store.moment()))
+            }
             _ => return Driven::unasked(item.charges),
         };
-        let (charged, place) = (item.take.charged().to_vec(), Place::Table(item.charged));
-        Driven { decision, charged, place, shard: None }
+        Driven::new(decision, item.take.charged().to_vec(), Place::Table(item.charged))
     }
 }
 

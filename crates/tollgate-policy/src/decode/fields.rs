@@ -63,6 +63,11 @@ impl<'a> Fields<'a> {
         self.table.get(key)
     }
 
+    /// The value of a key, if it is this one.
+    pub(super) fn says(&self, key: &str, wanted: bool) -> Option<Node<'a>> {
+        self.get(key).filter(|node| node.get_ref().as_bool() == Some(wanted))
+    }
+
     /// The value of a key that must be there.
     pub(super) fn required(&self, report: &mut Report<'_>, key: &str, help: &str) -> Option<Node<'a>> {
         let found = self.get(key);
@@ -71,6 +76,21 @@ impl<'a> Fields<'a> {
         }
         found
     }
+}
+
+/// Reports all that is given and cannot be, each with why and what to do; whether there is nothing of the kind.
+pub(super) fn none_of<'a>(
+    report: &mut Report<'_>,
+    wrong: impl IntoIterator<Item = (Option<Node<'a>>, &'static str, &'static str)>,
+) -> bool {
+    let mut is_right = true;
+    for (node, message, help) in wrong {
+        if let Some(node) = node {
+            report.error(&node.span(), message, help);
+            is_right = false;
+        }
+    }
+    is_right
 }
 
 /// The entries of a table in file order (the tree keeps them sorted by name).

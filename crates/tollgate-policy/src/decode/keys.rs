@@ -59,6 +59,8 @@ pub(super) const LIMIT: KeyList = KeyList {
         "mode",
         "atomic",
         "first",
+        "coalesce",
+        "deny_cache",
         "on_store_failure",
         "headers",
         "penalty",

@@ -3,7 +3,9 @@
 //! Invariant: a limit that is leased has an item of its own, denies, and is charged what a call costs from the start.
 
 use super::fields::{self, Fields, Node};
+use super::limits::LimitEntry;
 use crate::algorithm::Algorithm;
+use crate::limit::Figures;
 use crate::report::{Report, Span};
 use std::num::NonZeroU64;
 use tollgate_core::TokenBucket;
@@ -16,19 +18,14 @@ pub(super) fn lease(
 ) -> Option<Option<NonZeroU64>> {
     let Some(node) = limit.get("lease") else { return Some(None) };
     let lease = NonZeroU64::new(fields::integer(report, node, "lease", 1..=TokenBucket::MAX_TOKENS, "500")?)?;
-    let is_wrong = |(node, message): (Option<Node<'_>>, &str)| {
-        let Some(node) = node else { return false };
-        report.error(&node.span(), message, "remove it, or `lease`");
-        true
-    };
-    let wrong = wrong(limit).into_iter().map(is_wrong).fold(false, |any, wrong| any | wrong);
+    let wrong = wrong(limit).into_iter().map(|(node, message)| (node, message, "remove it, or `lease`"));
+    let is_right = fields::none_of(report, wrong);
     let suits = algorithm.is_none_or(|algorithm| can_be_leased(report, &node.span(), algorithm));
-    (suits && !wrong).then_some(Some(lease))
+    (suits && is_right).then_some(Some(lease))
 }
 
 fn wrong<'f>(limit: &'f Fields<'_>) -> Vec<(Option<Node<'f>>, &'static str)> {
     let word = |key: &str, wrong: &str| limit.get(key).filter(|node| node.get_ref().as_str() == Some(wrong));
-    let says = |key: &str, wrong: bool| limit.get(key).filter(|node| node.get_ref().as_bool() == Some(wrong));
     let plans = limit.get("plans").and_then(|node| node.get_ref().as_table());
     let of_plans = plans.into_iter().flat_map(|plans| plans.values()).filter_map(|plan| plan.get_ref().get("debt"));
     let debts = of_plans.chain(limit.get("debt"));
@@ -40,10 +37,14 @@ fn wrong<'f>(limit: &'f Fields<'_>) -> Vec<(Option<Node<'f>>, &'static str)> {
             "a leased limit counts all calls: only the process of a success could spend it again",
         ),
         (
-            says("atomic", true),
+            limit.says("atomic", true),
             "a leased limit is in no transaction: what is taken ahead is spent without asking the table",
         ),
-        (says("own_item", false), "a leased limit has an item of its own"),
+        (limit.says("own_item", false), "a leased limit has an item of its own"),
+        (
+            limit.says("coalesce", false),
+            "the calls of a leased limit line up: what one of them takes ahead is for those who come meanwhile",
+        ),
         (
             word("mode", "shadow"),
             "a limit in shadow mode is not leased: it may have no room, and is charged where it has",
@@ -61,4 +62,44 @@ fn can_be_leased(report: &mut Report<'_>, at: &Span, algorithm: Algorithm) -> bo
     };
     report.error(at, why, "remove `lease`, or write another `algorithm`");
     false
+}
+
+/// Longest that a leased bucket may take to refill where plans have figures of their own, seconds.
+const REFILLS_IN: u64 = 10;
+/// What is lost for longer with a process that ends is worth a word, seconds.
+const LOST_FOR: u64 = 3600;
+
+/// Reports leased limits under which a key would be locked, and those of which a process that ends takes much with it.
+pub(super) fn check(report: &mut Report<'_>, limits: &[LimitEntry]) {
+    for entry in limits {
+        let Some(limit) = entry.limit.as_ref().filter(|limit| limit.lease.is_some()) else { continue };
+        let slowest = limit.all_figures().max_by_key(|(_, figures)| remembers_secs(figures));
+        let Some((plan, figures)) = slowest else { continue };
+        let (secs, name) = (remembers_secs(figures), &limit.name);
+        let has_plans = limit.plans().next().is_some();
+        if secs > REFILLS_IN && has_plans && figures.core.token_bucket().is_some() {
+            let plan = plan.map_or_else(|| "without a plan of its own".to_owned(), |plan| format!("on plan `{plan}`"));
+            let message = format!(
+                "limit `{name}` is leased, and refills in {secs} s {plan}: what a key owes moves between leased plans as an instant, so \
+                 one that leaves it would have to wait for as long"
+            );
+            report.error(&entry.at, message, format!("have every plan refill in {REFILLS_IN} s, or remove `lease`"));
+        } else if secs > LOST_FOR {
+            let message = format!(
+                "limit `{name}` is leased, and remembers for {secs} s: what a process has taken ahead when it ends is lost for as long"
+            );
+            report.warning(
+                &entry.at,
+                message,
+                "remove `lease`, unless processes live long and `lease` is small beside the limit",
+            );
+        }
+    }
+}
+
+/// How long a bucket takes to refill, or a window lasts.
+fn remembers_secs(figures: &Figures) -> u64 {
+    let (_, length_ns) = figures.core.rate();
+    let ns = figures.core.token_bucket().map_or(length_ns.into(), |bucket| bucket.refill_ns());
+    u64::try_from(ns.div_ceil(1_000_000_000)).unwrap_or(u64::MAX)
 }

@@ -101,6 +101,8 @@ fn limit(
     let shards = shards::shards(report, &fields, algorithm, all_figures);
     let atomic = fields.get("atomic").map(|node| fields::boolean(report, node, "atomic", "false"));
     let first = fields.get("first").map(|node| fields::boolean(report, node, "first", "true"));
+    let coalesce = fields.get("coalesce").map(|node| fields::boolean(report, node, "coalesce", "false"));
+    let deny_cache = fields.get("deny_cache").map(|node| fields::boolean(report, node, "deny_cache", "false"));
     let mode = match fields.get("mode") {
         Some(node) => fields::word(report, node, "mode", &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)]),
         None => Some(Mode::default()),
@@ -143,6 +145,8 @@ fn limit(
         shards: shards?,
         atomic: transpose(atomic)?.unwrap_or(false),
         first: transpose(first)?.unwrap_or(false),
+        coalesce: transpose(coalesce)?.unwrap_or(true),
+        deny_cache: transpose(deny_cache)?.unwrap_or(true),
         penalty: transpose(penalty)?,
         retry_jitter: transpose(retry_jitter)?.unwrap_or_default(),
     })

@@ -50,6 +50,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     check::reachable(report, &routes, &exemptions);
     check::advise(report, &limits, &routes, revision.unwrap_or(1));
     settling::advise(report, &identity.identity, &limits);
+    lease::check(report, &limits);
     shards::check(report, &identity.identity, &limits);
     chosen::advise(report, &identity, &plans, &limits, &routes);
 

@@ -4,7 +4,6 @@ use super::fields::{self, Fields, Node};
 use super::keys;
 use super::limits::{LimitEntry, store_failure};
 use super::settling;
-use super::shards;
 use super::step_up;
 use crate::algorithm::Algorithm;
 use crate::charges::{most_items, most_sharing};
@@ -127,7 +126,7 @@ fn charges_of(
         }
     }
     check_size(report, &node.span(), scope.identity, &limits);
-    shards::check_route(report, &node.span(), atomic, &limits);
+    check_together(report, &node.span(), atomic, &limits);
     complete.then_some(charges)
 }
 
@@ -157,6 +156,18 @@ fn charge<'a>(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'a>) -> Opt
     }
     let settle_within = within_node.and_then(|node| settling::settle_within(report, node, limit));
     Some((RouteCharge { settle_within, ..RouteCharge::new(LimitName::new(name).ok()?, cost) }, limit))
+}
+
+/// Reports a route on which a transaction is wanted that one of its limits cannot be a part of.
+fn check_together(report: &mut Report<'_>, at: &Span, is_atomic: bool, limits: &[&Limit]) {
+    if !is_atomic && !limits.iter().any(|limit| limit.atomic) {
+        return;
+    }
+    let apart = |limit: &&&Limit| limit.shards.is_some() || limit.lease.is_some();
+    let Some(limit) = limits.iter().find(apart) else { return };
+    let is = if limit.shards.is_some() { "has shards" } else { "is leased" };
+    let message = format!("limit `{}` {is}, and is in no transaction with the others of this route", limit.name);
+    report.error(at, message, "remove `atomic`, or charge the limit on another route");
 }
 
 fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {

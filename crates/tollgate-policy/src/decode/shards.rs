@@ -2,7 +2,7 @@
 //!
 //! Invariant: the shards of every limit add up to its figures, on every plan, and an operator's order reaches all of them at once.
 
-use super::fields::{self, Fields, Node};
+use super::fields::{self, Fields};
 use super::limits::LimitEntry;
 use crate::algorithm::Algorithm;
 use crate::charges::items_of_a_caller;
@@ -22,8 +22,6 @@ pub(super) fn shards<'f>(
     let Some(node) = limit.get("shards") else { return Some(None) };
     let shards = fields::integer(report, node, "shards", 2..=u64::from(Shard::MOST), "8")?;
     let shards = u16::try_from(shards).ok().and_then(NonZeroU16::new)?;
-    let mut is_right = true;
-    let is = |word| move |node: &Node<'_>| node.get_ref().as_bool() == Some(word);
     let wrong = [
         (
             limit.get("penalty"),
@@ -31,7 +29,7 @@ pub(super) fn shards<'f>(
             "remove `penalty`, or `shards`",
         ),
         (
-            limit.get("atomic").filter(is(true)),
+            limit.says("atomic", true),
             "a limit with shards is in no transaction: which shard is charged shows only when one has room",
             "remove `atomic`, or `shards`",
         ),
@@ -40,18 +38,9 @@ pub(super) fn shards<'f>(
             "a limit with shards is not leased: what a process takes ahead is of one item, and each call is on another",
             "remove `lease`, or `shards`",
         ),
-        (
-            limit.get("own_item").filter(is(false)),
-            "a limit with shards has items of its own",
-            "remove `own_item`, or `shards`",
-        ),
+        (limit.says("own_item", false), "a limit with shards has items of its own", "remove `own_item`, or `shards`"),
     ];
-    for (node, message, help) in wrong {
-        if let Some(node) = node {
-            report.error(&node.span(), message, help);
-            is_right = false;
-        }
-    }
+    let mut is_right = fields::none_of(report, wrong);
     is_right &= algorithm.is_none_or(|algorithm| can_be_divided(report, &node.span(), algorithm));
     if is_right {
         for figures in figures.filter(|figures| !figures.core.can_be_divided(shards)) {
@@ -106,15 +95,6 @@ pub(super) fn check(report: &mut Report<'_>, identity: &Identity, limits: &[Limi
             report.error(&entry.at, message, format!("write at most {most} shards"));
         }
     }
-}
-
-/// Reports a route on which a transaction is wanted and a limit has shards.
-pub(super) fn check_route(report: &mut Report<'_>, at: &Span, is_atomic: bool, limits: &[&Limit]) {
-    let sharded = limits.iter().find(|limit| limit.shards.is_some());
-    let (true, Some(sharded)) = (is_atomic || limits.iter().any(|limit| limit.atomic), sharded) else { return };
-    let message =
-        format!("limit `{}` has shards, and is in no transaction with the others of this route", sharded.name);
-    report.error(at, message, "remove `atomic`, or charge the limit on another route");
 }
 
 /// How many shards keep a limit with these figures below so many writes a second to each, at `cost` tokens a call; `None` if it cannot

@@ -189,6 +189,14 @@ fn a_limit_with_shards_is_charged_apart_and_kept_in_all_of_them() {
 }
 
 #[test]
+fn what_is_switched_off_is_so_for_that_limit() {
+    let text = SEVERAL.replace("rate = \"3/h\"", "rate = \"3/h\"\ncoalesce = false\ndeny_cache = false");
+    let charges = resolved(&policy(&text), "/b");
+    let switches: Vec<_> = charges.iter().flat_map(|c| c.charges()).map(|c| (c.coalesce, c.deny_cache)).collect();
+    assert_eq!(switches, [(true, true), (false, false)]);
+}
+
+#[test]
 fn the_route_decides_on_store_failure_then_the_strictest_limit_of_the_item() {
     let policy = policy(SEVERAL);
     let rules: Vec<_> = resolved(&policy, "/a").iter().map(Charges::on_store_failure).collect();

@@ -325,6 +325,16 @@ fn shards_take_as_many_times_more_and_are_advised_where_they_help() {
 }
 
 #[test]
+fn a_lease_that_is_lost_for_long_is_a_warning() {
+    let text = |more: &str| format!("version = 1\n[limits.a]\nkey = [\"user\"]\n{more}\nlease = 5\n");
+    assert!(warnings(&text("rate = \"50/h\"")).is_empty());
+    for slow in ["rate = \"50/h\"\nburst = 51", "rate = \"1000/day\"\nalgorithm = \"quota\""] {
+        let found = warnings(&text(slow));
+        assert!(found.len() == 1 && found[0].contains("limit `a` is leased, and remembers for"), "{found:?}");
+    }
+}
+
+#[test]
 fn everyone_is_one_key_and_outruns_its_item_as_any_other_does() {
     let text = |rate: &str| format!("version = 1\n[limits.a]\nkey = [\"user ?? everyone\"]\nrate = \"{rate}\"\n");
     assert!(warnings(&text("1000/s")).is_empty());

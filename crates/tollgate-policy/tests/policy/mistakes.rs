@@ -306,11 +306,18 @@ fn what_a_leased_limit_cannot_have() {
     one(&extra("lease = 5\ncount = \"failures\""), "6:9", "a leased limit counts all calls");
     one(&extra("lease = 5\natomic = true"), "6:10", "a leased limit is in no transaction");
     one(&extra("lease = 5\nown_item = false"), "6:12", "a leased limit has an item of its own");
+    one(&extra("lease = 5\ncoalesce = false"), "6:12", "the calls of a leased limit line up");
     one(&extra("lease = 5\nmode = \"shadow\""), "6:8", "a limit in shadow mode is not leased");
     one(&extra("lease = 5\nalgorithm = \"pacer\""), "5:9", "a pacer is not leased");
     one(&key_rate("\"5/h\"\nlease = 5\nalgorithm = \"sliding-log\""), "5:9", "a log is not leased");
     let charge = "[[routes]]\nmatch = \"*\"\ncharge = [{ limit = \"a\", settle_within = \"1min\" }]";
     one(&extra(&format!("lease = 5\n{charge}")), "8:42", "a leased limit is charged what a call costs from the start");
+    let plans = |rate| format!("plans.a = {{ rate = \"{rate}\", burst = 100 }}\nlease = 5\n[plans]\nnames = [\"a\"]");
+    let text = format!("version = 1\n[limits.a]\nkey = [\"user\"]\nrate = \"1000/s\"\n{}", plans("9/s"));
+    one(&text, "2:9", "limit `a` is leased, and refills in 12 s on plan `a`");
+    assert!(tollgate_policy::Policy::parse(&text.replace("9/s", "10/s")).is_ok());
+    let together = "lease = 5\n[[routes]]\nmatch = \"*\"\natomic = true\ncharge = [\"a\"]";
+    one(&extra(together), "9:10", "limit `a` is leased, and is in no transaction with the others of this route");
 }
 
 #[test]
@@ -357,6 +364,8 @@ fn the_other_keys_of_a_limit() {
     one(&extra("mode = \"enforced\""), "5:8", "mode cannot be");
     one(&extra("own_item = \"no\""), "5:12", "own_item must be true or false");
     one(&extra("atomic = 1"), "5:10", "atomic must be true or false");
+    one(&extra("coalesce = \"off\""), "5:12", "coalesce must be true or false");
+    one(&extra("deny_cache = 0"), "5:14", "deny_cache must be true or false");
     one(
         &routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\natomic = \"yes\""),
         "16:10",
