@@ -100,6 +100,24 @@ async fn whoever_is_not_signed_in_is_unauthorized_on_a_rest_api_and_kept_out_of_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn unless_others_are_pinned_tokens_are_signed_with_rs256_and_with_nothing_else() {
+    let issuer = Issuer::start();
+    let (rsa, claims) = (Signer::rsa("rsa"), issuer.claims(now(), &json!({ "sub": "alice" })));
+    let (good, other) = (rsa.sign(&claims), Signer::new("first"));
+    issuer.rotate(rsa);
+    let variables = [("TOLLGATE_ISSUER", issuer.url()), ("TOLLGATE_AUDIENCE", AUDIENCE)];
+    let mut authorizer = Function::start_with(AUTHORIZER, TaskRoot::with_sample_policy(), &variables).await;
+    let answer = authorizer.invoke(&rest("GET", "/api/search", &good)).await.unwrap();
+    assert_eq!((effect(&answer), &answer["principalId"]), ("Allow", &json!("alice")));
+    let (message, signature) = good.rsplit_once('.').unwrap();
+    let forged = issuer.token(now(), &json!({ "sub": "mallory" }));
+    let mixed = format!("{}.{signature}", forged.rsplit_once('.').unwrap().0);
+    for token in [&mixed, &format!("{message}.{}", &signature[..signature.len() - 4]), &other.sign(&claims)] {
+        assert_eq!(authorizer.invoke(&rest("GET", "/api/search", token)).await.unwrap_err().1, "Unauthorized");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_sample_api_charges_no_request_twice_and_asks_for_step_up_behind_either() {
     let issuer = Issuer::start();
     let mut authorizer = start(&issuer).await;

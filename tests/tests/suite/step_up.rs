@@ -3,6 +3,7 @@
 use crate::dev::Dev;
 use crate::issuer::{AUDIENCE, Issuer, Signer};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// What must not be done with somebody's token alone.
 const SENSITIVE: [(&str, &str, u16); 3] =
@@ -20,8 +21,12 @@ impl Site {
     }
 
     fn believing(issuer: Issuer) -> Self {
+        Self::with(issuer, &[])
+    }
+
+    fn with(issuer: Issuer, more: &[&str]) -> Self {
         let arguments = ["--clock", "manual", "--issuer", issuer.url(), "--audience", AUDIENCE, "--algorithm", "ES256"];
-        Self { dev: Dev::start(&arguments), issuer }
+        Self { dev: Dev::start(&[&arguments, more].concat()), issuer }
     }
 
     fn now(&self) -> u64 {
@@ -208,6 +213,23 @@ fn keys_rotate_and_tokens_that_name_unknown_ones_are_no_flood() {
     site.issuer.rotate(Signer::new("second"));
     let site = Site::believing(site.issuer);
     assert_eq!(site.payout(&site.issuer.token(site.now(), &claims)).0, 200);
+    assert_eq!(site.payout(&old).0, 403);
+}
+
+#[test]
+fn a_server_that_runs_learns_a_new_key_by_one_request_however_many_tokens_name_it() {
+    let site = Site::with(Issuer::start(), &["--algorithm", "RS256"]);
+    let claims = json!({ "sub": "alice", "origin_jti": "s1", "auth_time": site.now(), "acr": "mfa" });
+    let old = site.issuer.token(site.now(), &claims);
+    assert_eq!((site.payout(&old).0, site.issuer.asked()), (200, 1));
+    site.issuer.rotate(Signer::rsa("second"));
+    let new = site.issuer.token(site.now(), &claims);
+    let rotated = Instant::now();
+    while site.payout(&new).0 != 200 {
+        assert!(rotated.elapsed() < Duration::from_secs(300), "the new key is not known after ten times the cooldown");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(site.issuer.asked(), 2);
     assert_eq!(site.payout(&old).0, 403);
 }
 

@@ -1,8 +1,8 @@
 //! An issuer's keys: where they are (OpenID Connect Discovery), fetched, kept, renewed.
 //!
-//! Invariants: keys are fetched once at a time, and no more often than [`COOLDOWN`] whatever is asked for, so that tokens which
+//! Invariants: keys are fetched once at a time, and no more often than [`Ages::cooldown`] whatever is asked for, so that tokens which
 //! name keys that nobody has do not become requests to the issuer; a key that the issuer has withdrawn is good for
-//! [`FRESH`] at most, and where it does not answer for [`KEPT`].
+//! [`Ages::fresh`] at most, and where it does not answer for [`Ages::kept`].
 
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -14,14 +14,25 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tollgate_dynamodb::Since;
 
-/// How old keys are renewed at.
-pub const FRESH: Duration = Duration::from_secs(600);
-/// How long keys are good for where the issuer does not answer.
-pub const KEPT: Duration = Duration::from_secs(86_400);
-/// How long after keys were fetched they are fetched again for one that is not among them.
-pub const COOLDOWN: Duration = Duration::from_secs(30);
-/// How long after a fetch that failed the next one is tried.
-pub const RETRY: Duration = Duration::from_secs(2);
+/// How old keys may become. Real time, whatever the caller's clock says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ages {
+    /// How old keys are renewed at; 10 minutes.
+    pub fresh: Duration,
+    /// How long keys are good for where the issuer does not answer; a day.
+    pub kept: Duration,
+    /// How long after keys were fetched they are fetched again for one that is not among them; 30 s.
+    pub cooldown: Duration,
+    /// How long after a fetch that failed the next one is tried; 2 s.
+    pub retry: Duration,
+}
+
+impl Default for Ages {
+    fn default() -> Self {
+        let [fresh, kept, cooldown, retry] = [600, 86_400, 30, 2].map(Duration::from_secs);
+        Self { fresh, kept, cooldown, retry }
+    }
+}
 
 /// The issuer's keys cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,6 +100,7 @@ struct Known {
 pub struct Keys<F> {
     issuer: String,
     fetch: F,
+    ages: Ages,
     known: RwLock<Known>,
     turn: Mutex<()>,
 }
@@ -97,7 +109,13 @@ impl<F: Fetch> Keys<F> {
     /// The keys of `issuer`, none of them fetched yet.
     #[must_use]
     pub fn new(issuer: String, fetch: F) -> Self {
-        Self { issuer, fetch, known: RwLock::default(), turn: Mutex::new(()) }
+        Self { issuer, fetch, ages: Ages::default(), known: RwLock::default(), turn: Mutex::new(()) }
+    }
+
+    /// Changes how old keys may become.
+    #[must_use]
+    pub fn with_ages(self, ages: Ages) -> Self {
+        Self { ages, ..self }
     }
 
     /// Fetches them before the first token comes.
@@ -117,19 +135,20 @@ impl<F: Fetch> Keys<F> {
 
     /// The key of that id; of a token without one the only key, if there is one only.
     pub(super) async fn find(&self, id: Option<&str>) -> Result<Option<Arc<Key>>, FetchError> {
-        if let Some(key) = self.read(|known| known.is_fresh().then(|| known.key(id)).flatten()) {
+        let fresh = || self.read(|known| known.is_fresh(&self.ages).then(|| known.key(id)).flatten());
+        if let Some(key) = fresh() {
             return Ok(Some(key));
         }
         // Whoever comes meanwhile waits for the answer to the first.
         let _turn = self.turn.lock().await;
-        if let Some(key) = self.read(|known| known.is_fresh().then(|| known.key(id)).flatten()) {
+        if let Some(key) = fresh() {
             return Ok(Some(key));
         }
-        if self.read(Known::may_ask) {
+        if self.read(|known| known.may_ask(&self.ages)) {
             let fetched = self.renewed().await;
             self.write(|known| known.take(fetched));
         }
-        self.read(|known| known.told(id))
+        self.read(|known| known.told(id, &self.ages))
     }
 
     async fn renewed(&self) -> Result<Vec<Arc<Key>>, FetchError> {
@@ -162,8 +181,8 @@ impl<F: Fetch> Keys<F> {
 }
 
 impl Known {
-    fn is_fresh(&self) -> bool {
-        self.fetched.is_some_and(|since| since.is_within(FRESH))
+    fn is_fresh(&self, ages: &Ages) -> bool {
+        self.fetched.is_some_and(|since| since.is_within(ages.fresh))
     }
 
     fn key(&self, id: Option<&str>) -> Option<Arc<Key>> {
@@ -173,8 +192,8 @@ impl Known {
         }
     }
 
-    fn may_ask(&self) -> bool {
-        let wait = |failed: bool| if failed { RETRY } else { COOLDOWN };
+    fn may_ask(&self, ages: &Ages) -> bool {
+        let wait = |failed: bool| if failed { ages.retry } else { ages.cooldown };
         self.tried.as_ref().is_none_or(|(since, failed)| !since.is_within(wait(failed.is_some())))
     }
 
@@ -195,9 +214,9 @@ impl Known {
     }
 
     /// The key, where these are the issuer's, as far as anybody knows.
-    fn told(&self, id: Option<&str>) -> Result<Option<Arc<Key>>, FetchError> {
+    fn told(&self, id: Option<&str>, ages: &Ages) -> Result<Option<Arc<Key>>, FetchError> {
         match (&self.fetched, &self.tried) {
-            (Some(since), _) if since.is_within(KEPT) => Ok(self.key(id)),
+            (Some(since), _) if since.is_within(ages.kept) => Ok(self.key(id)),
             (_, Some((_, Some(error)))) => Err(error.clone()),
             _ => Ok(None),
         }

@@ -13,7 +13,7 @@ pub mod keys;
 mod signature;
 
 pub use jsonwebtoken::{Algorithm, AlgorithmFamily};
-pub use keys::{Fetch, FetchError, Keys};
+pub use keys::{Ages, Fetch, FetchError, Keys};
 
 use crate::authentication::LEEWAY;
 use jsonwebtoken::{Validation, decode, decode_header};
@@ -89,6 +89,12 @@ impl<F: Fetch> Verifier<F> {
         signature::install();
         let keys = Keys::new(issuer.url.clone(), fetch);
         Self { issuer, keys }
+    }
+
+    /// Changes how old its keys may become.
+    #[must_use]
+    pub fn with_ages(self, ages: Ages) -> Self {
+        Self { keys: self.keys.with_ages(ages), ..self }
     }
 
     /// The issuer's keys.

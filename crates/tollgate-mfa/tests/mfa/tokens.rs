@@ -7,8 +7,9 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyP
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tollgate_core::Timestamp;
-use tollgate_mfa::token::{Fetch, FetchError, Issuer, Rejected, Verifier};
+use tollgate_mfa::token::{Ages, Fetch, FetchError, Issuer, Rejected, Verifier};
 
 const URL: &str = "https://issuer.example";
 const NOW: u64 = 1_767_225_600;
@@ -42,6 +43,17 @@ impl Fetch for Server {
         .into_bytes())
     }
 }
+
+/// The modulus of RFC 7515 appendix A.2, and the token that is signed there.
+const MODULUS: &str = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-\
+    pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-\
+    UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-\
+    DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ";
+const SIGNED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.\
+    cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-\
+    0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--\
+    f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-\
+    eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw";
 
 /// One of an issuer's keys.
 struct Signer {
@@ -214,6 +226,77 @@ fn edwards_curves_are_verified_and_shared_secrets_in_the_set_are_no_keys() {
         for kid in ["enc", "shared", "new"] {
             assert!(matches!(verifier.verify(&token(kid), at(NOW)).await, Err(Rejected::UnknownKey)), "{kid}");
         }
+    });
+}
+
+#[test]
+fn rsa_is_verified_by_modulus_and_exponent_and_a_shorter_or_altered_one_is_no_key() {
+    let of = |modulus: &str, token: &str, algorithm: &str| {
+        let (server, verifier) = world(&[]);
+        *server.0.keys.lock().unwrap() =
+            vec![json!({ "kty": "RSA", "use": "sig", "alg": algorithm, "n": modulus, "e": "AQAB" })];
+        block_on(verifier.verify(token, at(NOW))).unwrap_err()
+    };
+    // Its signature is good; it is somebody else's token, of long ago.
+    assert!(matches!(of(MODULUS, SIGNED, "RS256"), Rejected::Issuer));
+    let (message, signature) = SIGNED.rsplit_once('.').unwrap();
+    let mut bytes = URL_SAFE_NO_PAD.decode(signature).unwrap();
+    bytes[7] ^= 1;
+    let altered = format!("{message}.{}", URL_SAFE_NO_PAD.encode(bytes));
+    assert!(matches!(of(MODULUS, &altered, "RS256"), Rejected::Signature));
+    // Fewer than 2,048 bits are too few.
+    assert!(matches!(of(&MODULUS[4..], SIGNED, "RS256"), Rejected::Signature));
+    assert!(matches!(of(MODULUS, SIGNED, "RS512"), Rejected::Algorithm));
+}
+
+/// So old that what is asked for next is beyond the age, however slow the machine is.
+const AGE: Duration = Duration::from_millis(20);
+const NEVER: Duration = Duration::from_secs(3600);
+
+#[test]
+fn keys_are_fetched_again_once_they_are_old_and_one_that_was_withdrawn_is_none_any_more() {
+    let (one, two) = (Signer::new("one"), Signer::new("two"));
+    let (server, verifier) = world(&[&one]);
+    let verifier =
+        verifier.with_ages(Ages { fresh: AGE, cooldown: Duration::ZERO, kept: NEVER, retry: Duration::ZERO });
+    block_on(async {
+        assert!(verifier.verify(&one.sign(&claims()), at(NOW)).await.is_ok());
+        *server.0.keys.lock().unwrap() = vec![two.public()];
+        std::thread::sleep(AGE);
+        assert!(matches!(verifier.verify(&one.sign(&claims()), at(NOW)).await, Err(Rejected::UnknownKey)));
+        assert!(verifier.verify(&two.sign(&claims()), at(NOW)).await.is_ok());
+        // While the issuer is gone they are good for as long as they are kept, and not for longer.
+        server.0.is_gone.store(true, Ordering::SeqCst);
+        std::thread::sleep(AGE);
+        let before = verifier.keys().fetches();
+        assert!(verifier.verify(&two.sign(&claims()), at(NOW)).await.is_ok());
+        assert_eq!(verifier.keys().fetches(), before + 1);
+        let verifier = verifier.with_ages(Ages { fresh: AGE, cooldown: NEVER, kept: AGE, retry: NEVER });
+        assert!(matches!(verifier.verify(&two.sign(&claims()), at(NOW)).await, Err(Rejected::Unavailable(_))));
+        assert_eq!(verifier.keys().fetches(), before + 1);
+    });
+}
+
+#[test]
+fn a_key_that_is_new_at_the_issuer_is_found_after_the_cooldown_by_one_request() {
+    let (one, two, stranger) = (Signer::new("one"), Signer::new("two"), Signer::new("nobody"));
+    let (server, verifier) = world(&[&one]);
+    let waits = |cooldown| Ages { fresh: NEVER, cooldown, ..Ages::default() };
+    block_on(async {
+        assert!(verifier.verify(&one.sign(&claims()), at(NOW)).await.is_ok());
+        *server.0.keys.lock().unwrap() = vec![one.public(), two.public()];
+        let verifier = verifier.with_ages(waits(NEVER));
+        assert!(matches!(verifier.verify(&two.sign(&claims()), at(NOW)).await, Err(Rejected::UnknownKey)));
+        std::thread::sleep(AGE);
+        let verifier = verifier.with_ages(waits(AGE));
+        assert!(verifier.verify(&two.sign(&claims()), at(NOW)).await.is_ok());
+        assert_eq!(verifier.keys().fetches(), 2);
+        // Whatever comes now waits for the next cooldown.
+        let verifier = verifier.with_ages(waits(NEVER));
+        for _ in 0..100 {
+            assert!(verifier.verify(&stranger.sign(&claims()), at(NOW)).await.is_err());
+        }
+        assert_eq!(verifier.keys().fetches(), 2);
     });
 }
 
