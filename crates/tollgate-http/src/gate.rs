@@ -11,7 +11,7 @@ use crate::dimension::Asked;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::identify::{self, Identified, Matched, identify};
-use crate::step_up;
+use crate::step_up::Guard;
 use http::StatusCode;
 use http::request::Parts;
 use std::sync::Arc;
@@ -80,8 +80,11 @@ impl<S: Store> Gate<S> {
         let asked = Asked::new(&policy, &matched, parts, &facts, body, now);
         async {
             let sessions = self.sessions.as_deref();
-            let spending = match matched.route.step_up() {
-                Some(required) => match step_up::ask(sessions, required, &asked, &exchange).await {
+            let meter = self.limiter.store().meter();
+            let guard = |required| Guard { sessions, required, exchange: &exchange, meter };
+            let guard = matched.route.step_up().map(guard);
+            let spending = match &guard {
+                Some(guard) => match guard.ask(&asked).await {
                     Ok(spending) => spending,
                     Err(answer) => return Verdict::Refused(*answer),
                 },
@@ -100,8 +103,8 @@ impl<S: Store> Gate<S> {
                 Err(error) => return undecided(&error, &exchange),
             };
             // Last, so that a call that is limited leaves the grant as it is.
-            if let Some(spending) = spending
-                && let Err(answer) = step_up::spend(sessions, &spending, &exchange).await
+            if let (Some(guard), Some(spending)) = (guard, spending)
+                && let Err(answer) = guard.spend(&spending).await
             {
                 self.give_up(admitted, answer.status).await;
                 return Verdict::Refused(*answer);

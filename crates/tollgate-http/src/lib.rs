@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | `layer` | [`TollgateLayer`]: the tower layer |
 //! | `gate` | the decision about one request |
-//! | `step_up` | [`caller`]: who has to prove what, and has he |
+//! | `step_up` | [`caller`], [`authentication`]: who has to prove what, and has he |
 //! | `identify` | [`matched`], [`explain`]: who is charged for a request, and on what |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
@@ -162,4 +162,4 @@ pub use facts::Facts;
 pub use gate::CHARGED;
 pub use identify::{Explained, Matched, explain, matched};
 pub use layer::{Tollgate, TollgateLayer};
-pub use step_up::{GRANT_HEADER, caller, vouched};
+pub use step_up::{GRANT_HEADER, authentication, caller, vouched};

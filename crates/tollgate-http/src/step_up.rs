@@ -7,6 +7,7 @@ use crate::answer::{Answer, Exchange};
 use crate::dimension::Asked;
 use crate::facts::Facts;
 use http::request::Parts;
+use tollgate_dynamodb::{Event, Meter};
 use tollgate_mfa::{Action, Authentication, Caller, GrantId, Sessions, Shortcoming, Usable, auth_time};
 use tollgate_policy::{Policy, Source, StepUp};
 
@@ -23,60 +24,70 @@ pub(crate) struct Spending {
     action: Action,
 }
 
-/// Asks whether a request may do what `required` guards. Without `sessions` nobody knows, and it may not.
-pub(crate) async fn ask(
-    sessions: Option<&Sessions>,
-    required: &StepUp,
-    asked: &Asked<'_>,
-    exchange: &Exchange<'_>,
-) -> Stepped {
-    let action = match &required.bind {
-        Some(fields) => Some(action(fields, asked).map_err(|field| Box::new(Answer::unbound(exchange, field)))?),
-        None => None,
-    };
-    let refused = |shortcoming: Shortcoming| {
-        let route = exchange.route.pattern().as_str();
-        tracing::info!(shortcoming = shortcoming.as_str(), route, "the caller has to prove again who he is");
-        Box::new(Answer::step_up(exchange, required, shortcoming, action.as_ref()))
-    };
-    let unknown = |error: &dyn std::fmt::Display| {
-        let route = exchange.route.pattern().as_str();
-        tracing::warn!(%error, route, "nobody knows whether the caller has proved who he is; the call is refused");
-        Box::new(Answer::unproven(exchange))
-    };
-    let sessions = sessions.ok_or_else(|| unknown(&"the layer has no sessions"))?;
-    let caller = caller(asked.policy, asked.facts).map_err(|error| unknown(&error))?;
-    let caller = caller.ok_or_else(|| refused(Shortcoming::Missing))?;
-    let Some(action) = action else {
-        let judged = sessions.judge(&caller, token(asked.facts), required).await.map_err(|error| unknown(&error))?;
-        return judged.map(|()| None).map_err(refused);
-    };
-    let judged = sessions.judge_grant(&caller, action, grant(asked.parts), required).await;
-    let usable = judged.map_err(|error| unknown(&error))?.map_err(refused)?;
-    Ok(Some(Spending { usable, action }))
+/// What a route with `step_up` is asked with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Guard<'a> {
+    /// What is known of callers; without it nobody knows, and nobody goes on.
+    pub(crate) sessions: Option<&'a Sessions>,
+    pub(crate) required: &'a StepUp,
+    pub(crate) exchange: &'a Exchange<'a>,
+    /// Who is told of refusals.
+    pub(crate) meter: &'a dyn Meter,
 }
 
-/// Uses a grant up: of many requests with one, one goes on.
-pub(crate) async fn spend(
-    sessions: Option<&Sessions>,
-    spending: &Spending,
-    exchange: &Exchange<'_>,
-) -> Result<(), Box<Answer>> {
-    let used = match sessions {
-        Some(sessions) => sessions.consume(&spending.usable).await,
-        None => Ok(false),
-    };
-    let required = exchange.route.step_up();
-    match (used, required) {
-        (Ok(true), _) => Ok(()),
-        (Ok(false), Some(required)) => {
-            Err(Box::new(Answer::step_up(exchange, required, Shortcoming::Missing, Some(&spending.action))))
-        }
-        (Ok(false), None) => Err(Box::new(Answer::unproven(exchange))),
-        (Err(error), _) => {
-            tracing::warn!(%error, "a grant may be used up; the call is refused");
-            Err(Box::new(Answer::unproven(exchange)))
-        }
+impl Guard<'_> {
+    /// Asks whether a request may do what the route guards.
+    pub(crate) async fn ask(&self, asked: &Asked<'_>) -> Stepped {
+        let required = self.required;
+        let action = match &required.bind {
+            Some(fields) => {
+                Some(action(fields, asked).map_err(|field| Box::new(Answer::unbound(self.exchange, field)))?)
+            }
+            None => None,
+        };
+        let refused = |shortcoming| self.refused(shortcoming, action.as_ref());
+        let unknown = |error: tollgate_mfa::Error| self.unknown(&error);
+        let sessions = self.sessions()?;
+        let caller = caller(asked.policy, asked.facts).map_err(|error| self.unknown(&error))?;
+        let caller = caller.ok_or_else(|| refused(Shortcoming::Missing))?;
+        let Some(action) = action else {
+            let token = authentication(asked.facts);
+            let judged = sessions.judge(&caller, token, required).await.map_err(unknown)?;
+            return judged.map(|()| None).map_err(refused);
+        };
+        let judged = sessions.judge_grant(&caller, action, grant(asked.parts), required).await;
+        let usable = judged.map_err(unknown)?.map_err(refused)?;
+        Ok(Some(Spending { usable, action }))
+    }
+
+    /// Uses a grant up: of many requests with one, one goes on.
+    pub(crate) async fn spend(&self, spending: &Spending) -> Result<(), Box<Answer>> {
+        let used = self.sessions()?.consume(&spending.usable).await;
+        // It may be used up all the same.
+        let was_there = used.map_err(|error| self.unknown(&error))?;
+        if was_there { Ok(()) } else { Err(self.refused(Shortcoming::Missing, Some(&spending.action))) }
+    }
+
+    fn sessions(&self) -> Result<&Sessions, Box<Answer>> {
+        self.sessions.ok_or_else(|| self.unknown(&"the layer has no sessions"))
+    }
+
+    fn refused(&self, shortcoming: Shortcoming, action: Option<&Action>) -> Box<Answer> {
+        let (route, reason) = (self.route(), shortcoming.as_str());
+        tracing::info!(shortcoming = reason, route, "the caller has to prove again who he is");
+        self.meter.record(Event::StepUpRequired { route, reason });
+        Box::new(Answer::step_up(self.exchange, self.required, shortcoming, action))
+    }
+
+    fn unknown(&self, error: &dyn std::fmt::Display) -> Box<Answer> {
+        let route = self.route();
+        tracing::warn!(%error, route, "nobody knows whether the caller has proved who he is; the call is refused");
+        self.meter.record(Event::StepUpUnavailable(route));
+        Box::new(Answer::unproven(self.exchange))
+    }
+
+    fn route(&self) -> &str {
+        self.exchange.route.pattern().as_str()
     }
 }
 
@@ -106,7 +117,8 @@ pub fn vouched(policy: &Policy, facts: &Facts, dimension: &str) -> Option<String
 }
 
 /// What the token says of its caller's authentication; `None` if it does not say when that was.
-fn token(facts: &Facts) -> Option<Authentication> {
+#[must_use]
+pub fn authentication(facts: &Facts) -> Option<Authentication> {
     let at = auth_time::read(facts.raw_claim("auth_time")?)?;
     Some(Authentication { at, acr: facts.claim("acr"), amr: facts.claims_of("amr") })
 }

@@ -234,6 +234,22 @@ fn a_server_that_runs_learns_a_new_key_by_one_request_however_many_tokens_name_i
 }
 
 #[test]
+fn refusals_are_counted_apart_from_what_nobody_knows() {
+    let site = Site::start();
+    site.payout(&site.token("s1", &json!({ "auth_time": site.now(), "acr": "mfa" })));
+    assert_eq!(site.dev.stats()["step_ups_required"], 0);
+    site.payout(&site.token("s1", &json!({})));
+    site.dev.ask("PUT", "/api/payout-account", "{}");
+    assert_eq!(
+        (&site.dev.stats()["step_ups_required"], &site.dev.stats()["step_ups_unavailable"]),
+        (&json!(2), &json!(0))
+    );
+    site.dev.ask("POST", "/dev/faults", r#"{"store":"error"}"#);
+    site.payout(&site.token("s1", &json!({})));
+    assert_eq!(site.dev.stats()["step_ups_unavailable"], 1);
+}
+
+#[test]
 fn while_the_table_is_gone_nobody_passes_and_nobody_is_told_to_sign_in() {
     let site = Site::start();
     let fresh = site.token("s1", &json!({ "auth_time": site.now(), "acr": "mfa" }));
