@@ -1,9 +1,11 @@
 //! Step-up as clients see it: signed tokens, the authorizer and the functions of a running server.
 
 use crate::dev::Dev;
+use crate::harness::{json as printed, run_at_root, stdout};
 use crate::issuer::{AUDIENCE, Issuer, Signer};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use tollgate::{Clock, SystemClock};
 
 /// What must not be done with somebody's token alone.
 const SENSITIVE: [(&str, &str, u16); 3] =
@@ -247,6 +249,43 @@ fn refusals_are_counted_apart_from_what_nobody_knows() {
     site.dev.ask("POST", "/dev/faults", r#"{"store":"error"}"#);
     site.payout(&site.token("s1", &json!({})));
     assert_eq!(site.dev.stats()["step_ups_unavailable"], 1);
+}
+
+#[test]
+fn explain_tells_what_a_route_wants_and_what_a_token_lacks_of_it() {
+    let explain = |method: &str, path: &str, claims: &[String]| {
+        let claims: Vec<_> = claims.iter().flat_map(|claim| ["--claim", claim]).collect();
+        run_at_root(&[&["explain", "--method", method, "--path", path][..], &claims].concat())
+    };
+    let now = SystemClock.now().as_secs();
+    let token = |age: i64, acr: &str| {
+        let at = now.checked_add_signed(-age).unwrap();
+        ["sub=alice".to_owned(), format!("auth_time={at}"), format!("acr={acr}")]
+    };
+    let told = [
+        (token(0, "mfa"), "which the token is enough for"),
+        (token(0, "pwd"), "and the token is of another class or method"),
+        (token(400, "mfa"), "and the token is from before that"),
+        (token(-4000, "mfa"), "and the token says that its caller will"),
+    ];
+    for (claims, says) in told {
+        let text = stdout(&explain("PUT", "/api/payout-account", &claims));
+        let line = format!("step-up: the caller must have proved within 300000 ms who he is, acr mfa, {says}");
+        assert!(text.contains(&line), "{text}");
+    }
+    for claims in [&token(0, "mfa")[..1], &token(0, "mfa")[1..]] {
+        assert!(
+            stdout(&explain("PUT", "/api/payout-account", claims)).contains("and no token says when its caller has")
+        );
+    }
+    let bound = stdout(&explain("DELETE", "/api/mfa/factors/totp", &token(0, "mfa")));
+    assert!(bound.contains("by a grant for this action alone, once"), "{bound}");
+    let json_of = run_at_root(&["explain", "--method", "PUT", "--path", "/api/payout-account", "--json"]);
+    let wanted = json!({ "max_age_ms": 300_000, "acr": ["mfa"], "amr": [], "token": "missing" });
+    assert_eq!(printed(&json_of)["step_up"], wanted);
+    assert!(
+        printed(&run_at_root(&["explain", "--method", "GET", "--path", "/api/search", "--json"]))["step_up"].is_null()
+    );
 }
 
 #[test]
