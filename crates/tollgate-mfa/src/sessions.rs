@@ -168,21 +168,20 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Revokes all that `subject` has proved so far: records, grants, and the `auth_time` of tokens. One write.
+    /// Revokes all that `subject` has proved so far: records, grants, and the `auth_time` of tokens; and returns what is remembered of it
+    /// from now on. One write.
     ///
     /// # Errors
     ///
     /// The table gives no answer; it may have been revoked.
-    pub async fn revoke(&self, subject: &Key) -> Result<()> {
+    pub async fn revoke(&self, subject: &Key) -> Result<Subject> {
         let (call, pk) = (self.items.begin(), storage::subject_key(subject));
         let mut found = None;
         for _ in 0..Self::MOST_WRITES {
             let write = Revoke::next(self.items.now(), found);
             match call.update(&pk, &storage::revoke(write)).await? {
-                Updated::Applied(_) => return Ok(()),
-                Updated::Refused(seen) => {
-                    found = Some(storage::to_subject(seen.as_ref()).map_err(tollgate_dynamodb::Error::from)?);
-                }
+                Updated::Applied(left) => return subject_of(Some(&left)),
+                Updated::Refused(seen) => found = Some(subject_of(seen.as_ref())?),
             }
         }
         Err(call.contended().into())
@@ -200,8 +199,7 @@ impl Sessions {
     }
 
     async fn subject(&self, call: &Call<'_>, subject: &Key) -> Result<Subject> {
-        let found = call.read(&storage::subject_key(subject)).await?;
-        Ok(storage::to_subject(found.as_ref()).map_err(tollgate_dynamodb::Error::from)?)
+        subject_of(call.read(&storage::subject_key(subject)).await?.as_ref())
     }
 
     /// The session afterwards, or as it was found where the write did not fit it.
@@ -229,6 +227,10 @@ impl Begun {
         let authentication = Authentication { at: self.at, acr: Some(acr.to_owned()), amr };
         Verified { authentication, epoch: self.epoch }
     }
+}
+
+fn subject_of(found: Option<&Attributes>) -> Result<Subject> {
+    Ok(storage::to_subject(found).map_err(tollgate_dynamodb::Error::from)?)
 }
 
 fn read<T>(found: &Attributes, to: fn(&Attributes) -> tollgate_core::Result<T>) -> Result<T> {

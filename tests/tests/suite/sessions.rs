@@ -75,8 +75,9 @@ async fn a_revocation_ends_records_grants_and_tokens_at_once() {
     let begun = world.sessions.begin(world.caller.clone()).await.unwrap();
     let grant = world.sessions.grant(&begun, action, "mfa", &["otp"]).await.unwrap();
     // A verification that is under way when all is revoked proves nothing any more.
-    let ((), round_trips, write_units) =
+    let (left, round_trips, write_units) =
         world.costs(async { world.sessions.revoke(&world.caller.subject).await.unwrap() }).await;
+    assert_eq!((left.epoch, left.revoked), (1, Some(world.clock.now())));
     assert_eq!((round_trips, write_units), (1, 1));
     assert_eq!(world.judge(None).await, Err(Shortcoming::Revoked));
     assert_eq!(world.judge(world.token(0)).await, Err(Shortcoming::Revoked));

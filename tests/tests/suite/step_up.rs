@@ -1,7 +1,7 @@
 //! Step-up as clients see it: signed tokens, the authorizer and the functions of a running server.
 
 use crate::dev::Dev;
-use crate::harness::{json as printed, run_at_root, stdout};
+use crate::harness::{json as printed, repository, run, run_at_root, stderr, stdout};
 use crate::issuer::{AUDIENCE, Issuer, Signer};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -29,6 +29,26 @@ impl Site {
     fn with(issuer: Issuer, more: &[&str]) -> Self {
         let arguments = ["--clock", "manual", "--issuer", issuer.url(), "--audience", AUDIENCE, "--algorithm", "ES256"];
         Self { dev: Dev::start(&[&arguments, more].concat()), issuer }
+    }
+
+    /// The sample policy with something else in it.
+    fn under(changes: &[(&str, &str)]) -> (Self, tempfile::NamedTempFile) {
+        let mut policy = std::fs::read_to_string(repository("infra/tollgate.toml")).unwrap();
+        for (from, to) in changes {
+            assert!(policy.contains(from), "{from}");
+            policy = policy.replacen(from, to, 1);
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), policy).unwrap();
+        (Self::with(Issuer::start(), &["--policy", file.path().to_str().unwrap()]), file)
+    }
+
+    /// `tollgate session revoke` on the server's table, as an operator at the root of the repository has it.
+    fn revoke(&self, key: &str, more: &[&str]) -> std::process::Output {
+        let stats = self.dev.stats();
+        let (endpoint, table) = (stats["dynamodb_endpoint"].as_str().unwrap(), stats["table"].as_str().unwrap());
+        let at = ["session", "revoke", key, "--endpoint-url", endpoint, "--table", table];
+        run_at_root(&[&at, more].concat())
     }
 
     fn now(&self) -> u64 {
@@ -233,6 +253,65 @@ fn a_server_that_runs_learns_a_new_key_by_one_request_however_many_tokens_name_i
     }
     assert_eq!(site.issuer.asked(), 2);
     assert_eq!(site.payout(&old).0, 403);
+}
+
+#[test]
+fn an_operator_ends_what_a_user_has_proved_from_the_next_request_on() {
+    let site = Site::start();
+    let fresh = json!({ "auth_time": site.now(), "acr": "mfa" });
+    let token = site.token("s1", &fresh);
+    assert_eq!(site.payout(&token).0, 200);
+    let done = site.revoke("user:alice", &["--json"]);
+    assert_eq!(printed(&done)["epoch"], 1);
+    assert!(stderr(&done).contains("with a tenant is another subject"));
+    assert!(is_challenged(&site.payout(&token)));
+    assert_eq!(site.verify(&token, None), json!({ "verified": true }));
+    assert_eq!(site.payout(&token).0, 200);
+    // A user of a tenant is somebody else.
+    let of_acme = site.token("s2", &json!({ "tenant": "acme", "auth_time": site.now(), "acr": "mfa" }));
+    let text = stdout(&site.revoke("user:alice", &[]));
+    assert!(text.starts_with("user:alice: revoked what was proved up to ") && text.contains("(epoch 2)"), "{text}");
+    assert!(is_challenged(&site.payout(&token)));
+    assert_eq!(site.payout(&of_acme).0, 200);
+    let done = site.revoke("user:alice,tenant:acme", &[]);
+    assert!(done.status.success() && stderr(&done).is_empty(), "{}", stderr(&done));
+    assert!(is_challenged(&site.payout(&of_acme)));
+}
+
+#[test]
+fn a_user_who_is_personal_is_revoked_by_name_and_never_written_in_plain() {
+    let (site, policy) =
+        Site::under(&[("= \"claims.sub\"", "= { from = \"claims.sub\", personal = true, fold = \"email\" }")]);
+    let claims = json!({ "sub": "Alice@x.org", "origin_jti": "s1", "auth_time": site.now(), "acr": "mfa" });
+    let token = site.issuer.token(site.now(), &claims);
+    assert_eq!(site.payout(&token).0, 200);
+    let policy = ["--policy", policy.path().to_str().unwrap(), "--json"];
+    let done = site.revoke("user:alice@X.org", &policy);
+    let shown = printed(&done);
+    assert!(!stdout(&done).to_lowercase().contains("alice"), "{shown}");
+    assert!(is_challenged(&site.payout(&token)));
+    let again = site.revoke(shown["key"].as_str().unwrap(), &policy);
+    assert_eq!(printed(&again)["epoch"], 2, "as it was shown");
+    let unknown = site.revoke("user:k9.AAAAAAAAAAAAAAAAAAAAAA", &policy);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(stderr(&unknown).contains("is not the active one; write the value instead"), "{}", stderr(&unknown));
+}
+
+#[test]
+fn what_is_nobodys_session_is_not_revoked_and_the_error_says_what_to_write() {
+    let sample = repository("infra/tollgate.toml");
+    let sample = ["--policy", sample.to_str().unwrap(), "--endpoint-url", "http://127.0.0.1:1"];
+    for key in ["tenant:acme", "device:d1", "user:alice,api_key:k1"] {
+        let refused = run(&[&["session", "revoke", key][..], &sample].concat());
+        assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(1), ""), "{key}");
+        assert!(stderr(&refused).contains("write user:NAME, or tenant:NAME,user:NAME"), "{}", stderr(&refused));
+    }
+    assert_eq!(run(&[&["session", "revoke", "user:alice"][..], &sample].concat()).status.code(), Some(3));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = crate::harness::tollgate();
+    let lost = command.args(["session", "revoke", "user:alice"]).current_dir(elsewhere.path()).output().unwrap();
+    assert_eq!(lost.status.code(), Some(1));
+    assert!(stderr(&lost).contains("no --policy is given"), "{}", stderr(&lost));
 }
 
 #[test]
