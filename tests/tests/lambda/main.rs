@@ -6,6 +6,7 @@ mod authorizer;
 mod direct;
 mod emf;
 mod events;
+mod grants;
 mod harness;
 mod http;
 mod init;

@@ -256,6 +256,39 @@ fn a_server_that_runs_learns_a_new_key_by_one_request_however_many_tokens_name_i
 }
 
 #[test]
+fn a_grant_that_is_bound_to_fields_of_the_body_is_good_for_these_values_and_once() {
+    let (all, bound) = ("step_up          = { max_age = \"5min\", acr = [\"mfa\"] }", "bind = [\"iban\", \"limit\"] }");
+    let with_bind = all.replace('}', &format!(", {bound}"));
+    let (site, _policy) = Site::under(&[(all, &with_bind)]);
+    let token = site.token("s1", &json!({ "auth_time": site.now(), "acr": "mfa" }));
+    let change = |grant: &str, body: &str| {
+        site.ask(&token, "PUT", "/api/payout-account", &format!("tollgate-grant: {grant}\r\n"), body)
+    };
+    let mine = r#"{"iban":"RO1","limit":100,"note":"a"}"#;
+    let refused = change("", mine);
+    assert!(is_challenged(&refused), "{refused:?}");
+    let action = refused.2["action"].as_str().unwrap();
+    let others = [r#"{"iban":"RO2","limit":100}"#, r#"{"iban":"RO1","limit":1000}"#, r#"{"iban":"100","limit":"RO1"}"#];
+    for other in others {
+        assert_ne!(change("", other).2["action"], action, "{other}");
+    }
+    // What has no one value is no action.
+    for none in
+        ["", "{}", r#"{"iban":"RO1"}"#, r#"{"iban":"RO1","limit":{}}"#, r#"{"iban":"RO1","iban":"RO2","limit":1}"#]
+    {
+        let (status, head, body) = change("", none);
+        assert_eq!((status, body["error"].as_str()), (400, Some("bad_request")), "{none}: {head}");
+    }
+    let grant = site.verify(&token, Some(action))["grant"].as_str().unwrap().to_owned();
+    for other in others {
+        assert!(is_challenged(&change(&grant, other)), "{other}");
+    }
+    // Whatever else is in the body, and however it is written.
+    assert_eq!(change(&grant, r#"{ "limit": 100, "note": "b", "iban": "RO1" }"#).0, 200);
+    assert!(is_challenged(&change(&grant, mine)));
+}
+
+#[test]
 fn an_operator_ends_what_a_user_has_proved_from_the_next_request_on() {
     let site = Site::start();
     let fresh = json!({ "auth_time": site.now(), "acr": "mfa" });

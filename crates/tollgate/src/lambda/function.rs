@@ -27,6 +27,7 @@ pub struct Function {
     /// What is counted, unless metrics are off.
     pub metrics: Option<Arc<Metrics>>,
     refresher: Refresher,
+    deadline: Duration,
 }
 
 /// An invocation, and the policy that it decides by. Dropped at its end, it writes the metrics.
@@ -65,7 +66,7 @@ impl Function {
         warm_up(&store).await;
         let limiter = Arc::new(Limiter::new(store).with_deadline(settings.deadline));
         limiter.set_instances(settings.instances);
-        let function = Self { limiter, metrics, refresher };
+        let function = Self { limiter, metrics, refresher, deadline: settings.deadline };
         function.write_metrics();
         Ok(function)
     }
@@ -83,11 +84,14 @@ impl Function {
         self.refresher.live()
     }
 
-    /// What is remembered of how callers have proved who they are, on the limiter's table.
+    /// What is remembered of how callers have proved who they are, on the limiter's table. It is waited for a second, or as long as
+    /// for a decision if that is longer.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn sessions(&self) -> Arc<tollgate_mfa::Sessions> {
-        Arc::new(tollgate_mfa::Sessions::new(tollgate_dynamodb::Items::new(self.limiter.store().clone())))
+        let items = tollgate_dynamodb::Items::new(self.limiter.store().clone());
+        let deadline = tollgate_dynamodb::Items::DEADLINE.max(self.deadline);
+        Arc::new(tollgate_mfa::Sessions::new(items.with_deadline(deadline)))
     }
 
     fn write_metrics(&self) {
