@@ -1,6 +1,7 @@
 //! `tollgate session revoke KEY`: ends all that a user has proved so far.
 //!
-//! Invariant: what is revoked is what the layer knows the user by, under every secret that is known, or the command fails.
+//! Invariants: what is revoked is what the layer knows the user by, under every secret that is known, or the command fails; nobody is
+//! forgotten while there can be something that a revocation keeps from counting.
 
 use crate::args::{RevokeArgs, SessionArgs, SessionCommand};
 use crate::error::{CliError, Result};
@@ -11,10 +12,12 @@ use crate::secrets::{self, Keys};
 use crate::{open, output};
 use serde::Serialize;
 use std::time::Duration;
-use tollgate::mfa::{Error, Sessions, storage};
+use tollgate::DynamoStore;
+use tollgate::mfa::{Error, LEEWAY, Sessions, storage};
 use tollgate_core::Key;
 use tollgate_dynamodb::Items;
-use tollgate_policy::Policy;
+use tollgate_dynamodb::partition_key::key_of;
+use tollgate_policy::{Policy, StepUp};
 
 /// How long an operator waits for a write.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -44,14 +47,12 @@ async fn revoke(args: &RevokeArgs) -> Result<()> {
         policy = secrets::attach(policy, Keys::Of(&args.on.target)).await?;
     }
     let keys = keys(&policy, &named)?;
-    let sessions = Sessions::new(Items::new(open::target(&args.on.target).await?).with_deadline(DEADLINE));
+    let sessions = sessions(open::target(&args.on.target).await?);
     let (mut first, mut pks) = (None, Vec::new());
     for key in &keys {
         let pk = storage::subject_key(key);
-        let subject = sessions.revoke(key).await.map_err(|error| match error {
-            Error::Store(error) => key::after(&pks, &pk, error),
-            other => CliError::Input(other.to_string()),
-        })?;
+        let subject =
+            sessions.revoke(key).await.map_err(|error| failed(error, |error| key::after(&pks, &pk, error)))?;
         first.get_or_insert((key.to_string(), subject));
         pks.push(pk);
     }
@@ -71,6 +72,34 @@ async fn revoke(args: &RevokeArgs) -> Result<()> {
             revoked.pks.join("\n  ")
         )
     })
+}
+
+fn sessions(store: DynamoStore) -> Sessions {
+    Sessions::new(Items::new(store).with_deadline(DEADLINE))
+}
+
+fn failed(error: Error, store: impl FnOnce(tollgate_dynamodb::Error) -> CliError) -> CliError {
+    match error {
+        Error::Store(error) => store(error),
+        other => CliError::Input(other.to_string()),
+    }
+}
+
+/// That none of these items is a subject's of whom something was revoked that could still count otherwise: what no route takes any more
+/// for its age needs no revocation.
+pub(crate) async fn may_be_forgotten(store: &DynamoStore, pks: impl Iterator<Item = &str>) -> Result<()> {
+    let sessions = sessions(store.clone());
+    let subjects = pks.filter_map(|pk| key_of(pk).filter(|key| storage::subject_key(key) == pk));
+    for key in subjects {
+        let subject = sessions.subject(&key).await.map_err(|error| failed(error, CliError::Store))?;
+        let ends = subject.revoked.map(|revoked| revoked + LEEWAY + StepUp::LONGEST_AGE);
+        if let Some(ends) = ends.filter(|ends| sessions.items().now() < *ends) {
+            let until = utc(ends.as_millis());
+            let why = "and without the revocation it would count again";
+            return Err(CliError::Input(format!("what {key} had proved was revoked, {why}; forget it after {until}")));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the key is a user's of a tenant, or a user's alone: nobody else proves anything.

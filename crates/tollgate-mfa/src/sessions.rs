@@ -110,7 +110,7 @@ impl Sessions {
         let Some(id) = grant else { return Ok(Err(Shortcoming::Missing)) };
         let call = self.items.begin();
         let pk = storage::grant_key(&caller.subject, &id.stored());
-        let subject = self.subject(&call, &caller.subject).await?;
+        let subject = self.subject_in(&call, &caller.subject).await?;
         let found = call.read(&pk).await?.map(|found| read(&found, storage::to_grant)).transpose()?;
         let of_this = |grant: &Grant| grant.action == action && grant.session == caller.session;
         let grant = found.filter(of_this);
@@ -137,7 +137,7 @@ impl Sessions {
     /// The table gives no answer.
     pub async fn begin(&self, caller: Caller) -> Result<Begun> {
         let at = self.items.now();
-        let Subject { epoch, .. } = self.subject(&self.items.begin(), &caller.subject).await?;
+        let Subject { epoch, .. } = self.subject_in(&self.items.begin(), &caller.subject).await?;
         Ok(Begun { caller, epoch, at })
     }
 
@@ -187,6 +187,15 @@ impl Sessions {
         Err(call.contended().into())
     }
 
+    /// What is remembered of `subject`. One read.
+    ///
+    /// # Errors
+    ///
+    /// The table gives no answer.
+    pub async fn subject(&self, subject: &Key) -> Result<Subject> {
+        self.subject_in(&self.items.begin(), subject).await
+    }
+
     /// The session's name decides which of its items is read; the subject's is read after it, so that a revocation which was done
     /// before the request is in what is read.
     async fn read(&self, call: &Call<'_>, caller: &Caller) -> Result<(Subject, Option<Session>)> {
@@ -195,10 +204,10 @@ impl Sessions {
             None => None,
         };
         let session = session.map(|found| read(&found, storage::to_session)).transpose()?;
-        Ok((self.subject(call, &caller.subject).await?, session))
+        Ok((self.subject_in(call, &caller.subject).await?, session))
     }
 
-    async fn subject(&self, call: &Call<'_>, subject: &Key) -> Result<Subject> {
+    async fn subject_in(&self, call: &Call<'_>, subject: &Key) -> Result<Subject> {
         subject_of(call.read(&storage::subject_key(subject)).await?.as_ref())
     }
 

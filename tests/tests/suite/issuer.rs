@@ -29,7 +29,7 @@ pub struct Signer {
 
 enum Pair {
     Curve(EcdsaKeyPair),
-    Rsa(Box<RsaKeyPair>),
+    Rsa(RsaKeyPair),
 }
 
 /// The pair of RFC 7515 appendix A.2, which everybody has: `n`, `e`, `d`, `p`, `q`, `dp`, `dq`, `qi`.
@@ -68,7 +68,7 @@ impl Signer {
     pub fn rsa(id: &str) -> Self {
         let [n, e, d, p, q, dP, dQ, qInv] = PUBLISHED.map(|part| URL_SAFE_NO_PAD.decode(part).unwrap());
         let components = KeyPairComponents { public_key: PublicKeyComponents { n, e }, d, p, q, dP, dQ, qInv };
-        let pair = Box::new(RsaKeyPair::from_components(&components).unwrap());
+        let pair = RsaKeyPair::from_components(&components).unwrap();
         Self { id: id.to_owned(), pair: Pair::Rsa(pair) }
     }
 

@@ -43,12 +43,15 @@ impl Site {
         (Self::with(Issuer::start(), &["--policy", file.path().to_str().unwrap()]), file)
     }
 
-    /// `tollgate session revoke` on the server's table, as an operator at the root of the repository has it.
-    fn revoke(&self, key: &str, more: &[&str]) -> std::process::Output {
+    /// A command on the server's table, as an operator at the root of the repository has it.
+    fn operate(&self, command: &[&str]) -> std::process::Output {
         let stats = self.dev.stats();
         let (endpoint, table) = (stats["dynamodb_endpoint"].as_str().unwrap(), stats["table"].as_str().unwrap());
-        let at = ["session", "revoke", key, "--endpoint-url", endpoint, "--table", table];
-        run_at_root(&[&at, more].concat())
+        run_at_root(&[command, &["--endpoint-url", endpoint, "--table", table]].concat())
+    }
+
+    fn revoke(&self, key: &str, more: &[&str]) -> std::process::Output {
+        self.operate(&[&["session", "revoke", key], more].concat())
     }
 
     fn now(&self) -> u64 {
@@ -309,6 +312,31 @@ fn an_operator_ends_what_a_user_has_proved_from_the_next_request_on() {
     let done = site.revoke("user:alice,tenant:acme", &[]);
     assert!(done.status.success() && stderr(&done).is_empty(), "{}", stderr(&done));
     assert!(is_challenged(&site.payout(&of_acme)));
+}
+
+#[test]
+fn forgetting_a_person_is_no_way_out_of_a_revocation() {
+    let site = Site::start();
+    let token = site.token("s1", &json!({ "auth_time": site.now(), "acr": "mfa", "tenant": "acme" }));
+    assert_eq!(site.payout(&token).0, 200);
+    assert!(site.revoke("tenant:acme,user:alice", &[]).status.success());
+    for key in ["user:alice", "tenant:acme,user:alice"] {
+        let refused = site.operate(&["forget", key, "--literal-key"]);
+        assert_eq!(refused.status.code(), Some(1), "{key}");
+        assert!(
+            stderr(&refused).contains("was revoked") && stderr(&refused).contains("forget it after"),
+            "{}",
+            stderr(&refused)
+        );
+        assert!(is_challenged(&site.payout(&token)), "{key}");
+    }
+    // The oldest that a route can let pass is a day old.
+    site.dev.advance_ms(86_406_000);
+    let forgotten = site.operate(&["forget", "user:alice", "--json"]);
+    let pks = printed(&forgotten)["pks"].to_string();
+    assert!(pks.contains("1/mfa/subject/tenant:acme,user:alice") && pks.contains("1/mfa/session."), "{pks}");
+    let (status, head, _) = site.payout(&token);
+    assert!(status == 403 || head.contains("more recent authentication"), "{head}");
 }
 
 #[test]
