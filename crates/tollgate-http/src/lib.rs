@@ -161,5 +161,6 @@ pub use costs::{Costs, NotSettled};
 pub use facts::Facts;
 pub use gate::CHARGED;
 pub use identify::{Explained, Matched, explain, matched};
+pub use language::preferred as preferred_languages;
 pub use layer::{Tollgate, TollgateLayer};
 pub use step_up::{GRANT_HEADER, authentication, caller, vouched};

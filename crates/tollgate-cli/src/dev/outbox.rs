@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, ready};
 use std::sync::{Mutex, PoisonError};
-use tollgate_otp::{Courier, CourierError, Message};
+use tollgate_otp::{Courier, CourierError, Errand};
 
 /// Most messages that are kept.
 const MOST: usize = 1000;
@@ -16,6 +16,7 @@ const MOST: usize = 1000;
 #[derive(Clone, Serialize)]
 pub(super) struct Entry {
     to: String,
+    channel: String,
     body: String,
     code: String,
     purpose: String,
@@ -40,12 +41,15 @@ impl fmt::Debug for Outbox {
 }
 
 impl Courier for Outbox {
-    fn take(&self, message: Message) -> impl Future<Output = Result<(), CourierError>> + Send {
-        if let Some(to) = &message.to {
-            let (to, body) = (to.number().to_owned(), message.body().as_str().to_owned());
+    fn take(&self, errand: Errand) -> impl Future<Output = Result<(), CourierError>> + Send {
+        if let Errand::Deliver(message) = &errand
+            && let Some(to) = &message.to
+        {
+            let (to, channel) = (to.address().to_owned(), to.channel().to_string());
             let (code, purpose) = (message.code.digits().to_owned(), message.purpose.to_string());
+            let body = message.text.to_string();
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push_back(Entry { to, body, code, purpose });
+            kept.push_back(Entry { to, channel, body, code, purpose });
             let surplus = kept.len().saturating_sub(MOST);
             kept.drain(..surplus);
         }

@@ -12,10 +12,12 @@ mod lease;
 mod limits;
 mod lock;
 mod otp;
+mod pumping;
 mod routes;
 mod settling;
 mod shards;
 mod step_up;
+mod texts;
 
 pub use keys::{KEYS, KeyList};
 
@@ -43,7 +45,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let scope = limits::Scope { dimensions: identity.names(), plans: &plans };
     let limits = limits::decode(report, root.get("limits"), &scope);
     let http = http::decode(report, root.get("http"));
-    let otp = otp::decode(report, root.get("otp"));
+    let otp = otp::decode(report, root.get("otp"), &limits);
     let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
