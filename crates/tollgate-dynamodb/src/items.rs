@@ -89,7 +89,8 @@ impl Call<'_> {
     /// Whatever keeps the table from answering in time; [`Error::fate`] says whether the write may have been applied.
     pub async fn update(&self, pk: &str, rendered: &Expressions) -> Result<Updated> {
         let store = &self.items.store;
-        self.ask(self.patience.write(store.meter(), || store.update(pk, rendered.clone()))).await
+        // Boxed, here and below, since the SDK's futures are large.
+        self.ask(Box::pin(self.patience.write(store.meter(), || store.update(pk, rendered.clone())))).await
     }
 
     /// Deletes the item of `pk` if the condition holds, atomically, and says whether it did. A condition that an item without
@@ -110,7 +111,6 @@ impl Call<'_> {
     ///
     /// Whatever keeps the table from answering in time.
     pub async fn read(&self, pk: &str) -> Result<Option<Attributes>> {
-        // Boxed, here and below, since the SDK's futures are large.
         self.ask(Box::pin(self.patience.read(self.items.store.get(pk)))).await
     }
 

@@ -182,7 +182,7 @@ fn authorizer(
 /// The policy has errors, the table cannot be reached, or the address is taken.
 pub async fn run(args: DevArgs) -> Result<()> {
     let interruption = interruption()?;
-    let dev = Dev::start(&args).await?;
+    let dev = Box::pin(Dev::start(&args)).await?;
     let taken = |e| CliError::System(format!("cannot listen on {}: {e}; choose another with --addr", args.addr));
     let listener = TcpListener::bind(args.addr).await.map_err(taken)?;
     let address = listener.local_addr().map_err(taken)?;
