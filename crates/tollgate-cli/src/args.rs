@@ -52,6 +52,8 @@ pub enum Command {
     Carry(CarryArgs),
     /// Erase a key: its items, and those of every key that has all of its dimensions
     Forget(KeyArgs),
+    /// End what a user has proved of who he is
+    Session(SessionArgs),
 }
 
 /// Which table, and where.
@@ -105,6 +107,15 @@ pub struct DevArgs {
     /// Who has verified which number, as JSON: {"alice":{"phone":"+40721234567","verified":true}}; alice and bob if not given
     #[arg(long, value_name = "FILE")]
     pub profiles: Option<PathBuf>,
+    /// Issuer whose bearer tokens are believed, as `iss` has it; without it x-dev-principal alone says who calls
+    #[arg(long, value_name = "URL", requires = "audience")]
+    pub issuer: Option<String>,
+    /// Who the tokens are for: `aud`, or Cognito's `client_id`
+    #[arg(long, value_name = "NAME")]
+    pub audience: Vec<String>,
+    /// Algorithms that tokens may be signed with
+    #[arg(long, value_name = "NAME", default_value = "RS256")]
+    pub algorithm: Vec<String>,
     /// Policy
     #[command(flatten)]
     pub policy: PolicyFile,
@@ -480,6 +491,33 @@ pub struct HoldsArgs {
 #[derive(Debug, Args)]
 pub struct CarryArgs {
     /// Key with its personal values as people write them, or `-` for keys on standard input, one a line
+    pub key: String,
+    /// On what
+    #[command(flatten)]
+    pub on: Operated,
+}
+
+/// `tollgate session`
+#[derive(Debug, Args)]
+pub struct SessionArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: SessionCommand,
+}
+
+/// The session commands.
+#[derive(Debug, Subcommand)]
+pub enum SessionCommand {
+    /// Revoke all that a user has proved so far, in all his sessions: records of factors, grants, and the `auth_time` of tokens;
+    /// in force with the next request of every process
+    Revoke(RevokeArgs),
+}
+
+/// `tollgate session revoke`
+#[derive(Debug, Args)]
+pub struct RevokeArgs {
+    /// User, like `user:alice`, or `tenant:acme,user:alice` where tokens name a tenant (`,` `:` `%` in values percent-escaped);
+    /// values as people write them, or personal ones as a key shows them
     pub key: String,
     /// On what
     #[command(flatten)]

@@ -4,9 +4,9 @@ use crate::args::KeyArgs;
 use crate::error::Result;
 use crate::hold::utc;
 use crate::key::{self, Subject};
-use crate::{open, output};
+use crate::{open, output, session};
 use serde::Serialize;
-use tollgate_dynamodb::admin;
+use tollgate_dynamodb::admin::{self, Forgettable};
 
 #[derive(Serialize)]
 struct Forgotten {
@@ -30,6 +30,7 @@ pub(crate) async fn run(args: &KeyArgs) -> Result<()> {
     // All is found before anything is deleted, so that a ban on one of the keys leaves all of them.
     let keys: Vec<_> = subject.keys().cloned().collect();
     let remembered = admin::remembered(&store, &keys, &subject.items()).await?;
+    session::may_be_forgotten(&store, remembered.items.iter().map(Forgettable::pk)).await?;
     let mut pks = Vec::new();
     for item in remembered.items {
         let pk = item.pk().to_owned();

@@ -68,10 +68,7 @@ impl Subject {
     /// That setting something on the key puts no personal value into the table in plain: a policy declares all its dimensions,
     /// and those that are personal have what stands for a value.
     pub(crate) fn may_be_set(&self) -> Result<()> {
-        let policy = self.policy.as_ref().ok_or_else(|| {
-            let why = "only a policy tells which values are personal, which the table has as keyed hashes only";
-            CliError::Input(format!("no --policy is given and {USUAL_POLICY} is not here, and {why}; name it"))
-        })?;
+        let policy = self.policy.as_ref().ok_or_else(no_policy)?;
         if let Some(name) = policy.plain_personal(&self.key) {
             let why = format!("`{name}` is personal, and the table has its values as keyed hashes only");
             return Err(CliError::Input(format!("{why}; leave --literal-key out, or write it as a key shows it")));
@@ -202,7 +199,14 @@ pub(crate) fn policy(on: &Operated) -> Result<Policy> {
     })
 }
 
-fn found_policy(on: &Operated) -> Result<Option<Policy>> {
+/// There is none, and nothing is to be written without.
+pub(crate) fn no_policy() -> CliError {
+    let why = "only a policy tells which values are personal, which the table has as keyed hashes only";
+    CliError::Input(format!("no --policy is given and {USUAL_POLICY} is not here, and {why}; name it"))
+}
+
+/// The policy that is named, or the usual one if it is there.
+pub(crate) fn found_policy(on: &Operated) -> Result<Option<Policy>> {
     let usual = Path::new(USUAL_POLICY);
     let path = on.policy.as_deref().or_else(|| usual.exists().then_some(usual));
     path.map(open::policy).transpose()

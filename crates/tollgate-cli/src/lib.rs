@@ -26,6 +26,7 @@ mod reset;
 mod retiring;
 pub mod runtime_api;
 mod secrets;
+mod session;
 mod table;
 
 use args::{Cli, Command};
@@ -75,6 +76,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Holds(args) => holds::run(&args).await,
             Command::Carry(args) => carry::run(&args).await,
             Command::Forget(args) => forget::run(&args).await,
+            Command::Session(args) => session::run(&args).await,
         }
     })
 }

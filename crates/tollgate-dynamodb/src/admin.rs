@@ -7,6 +7,7 @@
 
 use crate::attributes::{self, Attributes};
 use crate::error::{Error, Fate, Result};
+use crate::expression::Expressions;
 use crate::partition_key;
 use crate::patience::Backoff;
 use crate::store::{Deleted, DynamoStore, Sought, Store, Transacted, Written};
@@ -338,6 +339,17 @@ pub struct Forgettable {
 }
 
 impl Forgettable {
+    /// Requires that the hold is still what was seen.
+    fn unchanged(&self) -> Expressions {
+        let mut out = Expressions::default();
+        let hold = out.name("#hold", attributes::HOLD);
+        out.condition = match &self.hold {
+            None => format!("attribute_not_exists({hold})"),
+            Some(seen) => format!("{hold} = {}", out.value(":hold", seen.clone())),
+        };
+        out
+    }
+
     /// Its partition key.
     #[must_use]
     pub fn pk(&self) -> &str {
@@ -414,7 +426,7 @@ pub async fn remembered(store: &DynamoStore, keys: &[Key], exact: &[ItemKey]) ->
 pub async fn forget(store: &DynamoStore, item: Forgettable) -> Result<bool> {
     let mut item = item;
     for _ in 0..MOST_WRITES {
-        match patiently(|| store.delete(&item.pk, item.hold.as_ref())).await? {
+        match patiently(|| store.delete(&item.pk, item.unchanged())).await? {
             Deleted::Gone { existed } => return Ok(existed),
             Deleted::Refused(found) => item = Forgettable::of(&item.pk, &item.key, &found, store.moment().now)?,
         }

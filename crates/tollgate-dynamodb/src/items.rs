@@ -11,7 +11,7 @@ use crate::expression::Expressions;
 use crate::meter::Event;
 use crate::patience::{Backoff, Patience};
 use crate::setting::AtomicDuration;
-use crate::store::{DynamoStore, Store, Updated};
+use crate::store::{Deleted, DynamoStore, Store, Updated};
 use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
@@ -89,7 +89,20 @@ impl Call<'_> {
     /// Whatever keeps the table from answering in time; [`Error::fate`] says whether the write may have been applied.
     pub async fn update(&self, pk: &str, rendered: &Expressions) -> Result<Updated> {
         let store = &self.items.store;
-        self.ask(self.patience.write(store.meter(), || store.update(pk, rendered.clone()))).await
+        // Boxed, here and below, since the SDK's futures are large.
+        self.ask(Box::pin(self.patience.write(store.meter(), || store.update(pk, rendered.clone())))).await
+    }
+
+    /// Deletes the item of `pk` if the condition holds, atomically, and says whether it did. A condition that an item without
+    /// attributes meets is met where there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Call::update`].
+    pub async fn delete(&self, pk: &str, rendered: &Expressions) -> Result<bool> {
+        let store = &self.items.store;
+        let deleted = self.patience.write(store.meter(), || store.delete(pk, rendered.clone()));
+        Ok(matches!(self.ask(Box::pin(deleted)).await?, Deleted::Gone { .. }))
     }
 
     /// Reads the item of `pk`, strongly consistent.
@@ -98,7 +111,6 @@ impl Call<'_> {
     ///
     /// Whatever keeps the table from answering in time.
     pub async fn read(&self, pk: &str) -> Result<Option<Attributes>> {
-        // Boxed, here and below, since the SDK's futures are large.
         self.ask(Box::pin(self.patience.read(self.items.store.get(pk)))).await
     }
 

@@ -57,4 +57,5 @@ pub use error::{Error, Fate, Result};
 pub use items::Items;
 pub use limiter::{Limiter, Settled, Taken};
 pub use meter::{Counters, Event, Meter};
+pub use since::Since;
 pub use store::{DynamoStore, Store, Transacted, Updated, Written};

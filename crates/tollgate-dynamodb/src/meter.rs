@@ -1,6 +1,6 @@
 //! What is counted: a list of events that the limiter, the stores and whoever loads the policy report, and a trait for whoever exports them.
 //!
-//! Invariant: an event carries no key and no personal value, only names that the policy declares.
+//! Invariant: an event carries no key and no personal value, only names and routes that the policy declares.
 
 use crate::breaker::BreakerState;
 use std::fmt;
@@ -75,6 +75,15 @@ pub enum Event<'a> {
     SharedAddress,
     /// A caller named a plan that the policy does not have, and was counted on the default plan.
     UnknownPlan,
+    /// A caller has to prove again who he is before a route lets him through.
+    StepUpRequired {
+        /// The route, as the policy writes it.
+        route: &'a str,
+        /// What he falls short of, a word of few.
+        reason: &'static str,
+    },
+    /// Nobody knows whether a caller of this route, as the policy writes it, has proved who he is; the call is refused.
+    StepUpUnavailable(&'a str),
     /// What became of messages was judged.
     Judged {
         /// How many prefixes and countries are suspected, those that are blocked included.
@@ -159,6 +168,8 @@ pub struct Counters {
     unproven_addresses: AtomicU64,
     shared_addresses: AtomicU64,
     unknown_plans: AtomicU64,
+    step_ups_required: AtomicU64,
+    step_ups_unavailable: AtomicU64,
     judged: AtomicU64,
     pumping_suspected: AtomicU64,
     pumping_blocked: AtomicU64,
@@ -211,6 +222,8 @@ pub struct Counts {
     pub unproven_addresses: u64,
     pub shared_addresses: u64,
     pub unknown_plans: u64,
+    pub step_ups_required: u64,
+    pub step_ups_unavailable: u64,
     pub judged: u64,
     pub pumping_suspected: u64,
     pub pumping_blocked: u64,
@@ -264,6 +277,8 @@ impl Counters {
             unproven_addresses: get(&self.unproven_addresses),
             shared_addresses: get(&self.shared_addresses),
             unknown_plans: get(&self.unknown_plans),
+            step_ups_required: get(&self.step_ups_required),
+            step_ups_unavailable: get(&self.step_ups_unavailable),
             judged: get(&self.judged),
             pumping_suspected: get(&self.pumping_suspected),
             pumping_blocked: get(&self.pumping_blocked),
@@ -328,6 +343,8 @@ impl Meter for Counters {
             Event::UnprovenAddress => add(&self.unproven_addresses, 1),
             Event::SharedAddress => add(&self.shared_addresses, 1),
             Event::UnknownPlan => add(&self.unknown_plans, 1),
+            Event::StepUpRequired { .. } => add(&self.step_ups_required, 1),
+            Event::StepUpUnavailable(_) => add(&self.step_ups_unavailable, 1),
             Event::Judged { suspected, blocked } => {
                 add(&self.judged, 1);
                 add(&self.pumping_suspected, suspected);

@@ -1,10 +1,11 @@
 //! A key as the table's `pk`: versioned, injective, and at most 256 bytes.
 //!
 //! `1/key/user:alice` is the item that the limits of that key share, `1/own/orders/user:alice` the one that the limit
-//! `orders` has for itself, `1/own/orders.3/user:alice` a shard of such a limit's, and `1/otp/login/user:alice` that of its one-time
-//! codes for `login`; `1/pumping/...` are what is counted of messages. The leading number is the version of this scheme: a later scheme never reads the items of an earlier one by
-//! accident. What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is 2048 bytes); no short key
-//! can spell that.
+//! `orders` has for itself, `1/own/orders.3/user:alice` a shard of such a limit's, `1/otp/login/user:alice` that of its one-time
+//! codes for `login`, and `1/mfa/subject/user:alice` what is remembered of it as a subject; `1/pumping/...` are what is counted of
+//! messages. The leading number is the version of this scheme: a later scheme never reads the items of an earlier one by accident.
+//! What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is 2048 bytes); no short key can spell
+//! that.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -41,12 +42,12 @@ pub fn parse(pk: &str) -> Option<ItemKey> {
 /// Whose item it is that a `pk` is of, whatever it is about; `None` if it is a digest, or nothing that this module writes.
 #[must_use]
 pub fn key_of(pk: &str) -> Option<Key> {
-    let of_codes = || {
-        let (purpose, key) = pk.strip_prefix("1/otp/")?.split_once('/')?;
+    let of_another = |kind: &str, pk_of: fn(&str, &Key) -> String| {
+        let (name, key) = pk.strip_prefix("1/")?.strip_prefix(kind)?.strip_prefix('/')?.split_once('/')?;
         let key = key.parse().ok()?;
-        (otp(purpose, &key) == pk).then_some(key)
+        (pk_of(name, &key) == pk).then_some(key)
     };
-    parse(pk).map(|item| item.key).or_else(of_codes)
+    parse(pk).map(|item| item.key).or_else(|| of_another("otp", otp)).or_else(|| of_another("mfa", mfa))
 }
 
 /// The `pk` of an item.
@@ -64,6 +65,12 @@ pub fn of(item: &ItemKey) -> String {
 #[must_use]
 pub fn otp(purpose: &str, key: &Key) -> String {
     stored(format!("otp/{purpose}/{key}"))
+}
+
+/// The `pk` of what is remembered of how `key` has proved who it is; `what` has no slash.
+#[must_use]
+pub fn mfa(what: &str, key: &Key) -> String {
+    stored(format!("mfa/{what}/{key}"))
 }
 
 /// The `pk` of what is counted of messages, under a name of its own.

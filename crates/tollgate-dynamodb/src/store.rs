@@ -62,7 +62,7 @@ pub(crate) enum Deleted {
         /// Whether there was one.
         existed: bool,
     },
-    /// It has another hold and was left alone; this is what was found.
+    /// It was left alone; this is what was found.
     Refused(Attributes),
 }
 
@@ -217,21 +217,18 @@ impl DynamoStore {
         Ok((output.items.unwrap_or_default(), output.last_evaluated_key))
     }
 
-    /// Deletes an item if its hold is still `hold`.
-    pub(crate) async fn delete(&self, pk: &str, hold: Option<&AttributeValue>) -> Result<Deleted> {
+    /// Deletes the item of `pk` if the condition holds, atomically: one request, which is never sent again.
+    pub(crate) async fn delete(&self, pk: &str, rendered: Expressions) -> Result<Deleted> {
+        let Expressions { condition, names, values, .. } = rendered;
         let request = self.client().await.delete_item().table_name(&self.table);
         let request = request
             .key(partition_key::ATTRIBUTE, AttributeValue::S(pk.to_owned()))
-            .expression_attribute_names("#hold", attributes::HOLD)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(Some(values).filter(|values| !values.is_empty()))
             .return_values(ReturnValue::AllOld)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let request = match hold {
-            None => request.condition_expression("attribute_not_exists(#hold)"),
-            Some(hold) => {
-                request.condition_expression("#hold = :hold").expression_attribute_values(":hold", hold.clone())
-            }
-        };
         match request.send().await {
             Ok(output) => {
                 self.meter.record(Event::WriteUnits(units(output.consumed_capacity())));
@@ -263,7 +260,7 @@ impl DynamoStore {
         Context { action, table: &self.table, endpoint: &self.endpoint }
     }
 
-    /// The attributes of an item, strongly consistent.
+    /// The attributes of the item of `pk`, strongly consistent.
     pub(crate) async fn get(&self, pk: &str) -> Result<Option<Attributes>> {
         let request = self.client().await.get_item().table_name(&self.table).consistent_read(true);
         let request = request.key(partition_key::ATTRIBUTE, AttributeValue::S(pk.to_owned()));

@@ -1,16 +1,17 @@
 //! What is answered: status, header fields and body, from a decision and a policy. Pure.
 //!
 //! Invariant: 429 means limited and nothing else, and always says when to come back; a cost that never fits is 403 (429
-//! would invite to try again, and waiting does not help); a limiter that cannot decide is 503.
+//! would invite to try again, and waiting does not help); who has to prove who he is gets 401; a limiter that cannot decide is 503.
 
 use crate::cors::{self, Grant};
-use crate::problem::{self, Problem};
+use crate::problem::{self, Challenge, Problem};
 use crate::quota::Quota;
 use crate::{fields, language, legacy, quota, wait};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use std::cmp::Reverse;
 use tollgate_core::{Decision, Key, LimitDecision, Outcome};
-use tollgate_policy::{IfMissing, Messages, Placeholder, Policy, Route};
+use tollgate_mfa::{Action, Shortcoming};
+use tollgate_policy::{IfMissing, Messages, Placeholder, Policy, Route, StepUp};
 
 /// Seconds after which a caller may try again when the limiter could not decide.
 const RETRY_AFTER_FAILURE: u64 = 1;
@@ -54,7 +55,7 @@ impl Decided {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// 429, 403 or 503.
+    /// 429, 403, 503, 401 or 400.
     pub status: StatusCode,
     /// The header fields.
     pub headers: HeaderMap,
@@ -121,6 +122,7 @@ impl Answer {
             scope: winner.as_ref().map(|quota| scope(quota.key())).unwrap_or_default(),
             retry_after: wait,
             upgrade_url: winner.as_ref().and_then(|quota| quota.limit.upgrade_url()),
+            challenge: None,
         };
         let mut answer = Self::new(&problem, exchange, &told);
         for (name, value) in rate_limit_fields(decided, exchange.policy) {
@@ -132,20 +134,73 @@ impl Answer {
     /// The answer where the limiter could not decide and the call must not pass: 503. It does not say why.
     #[must_use]
     pub fn unavailable(exchange: &Exchange<'_>) -> Self {
-        let text = "The service cannot check its limits at the moment. Try again shortly.".to_owned();
-        let told = ours(text);
+        let text = "The service cannot check its limits at the moment. Try again shortly.";
+        Self::plain(StatusCode::SERVICE_UNAVAILABLE, "limiter_unavailable", text, None, exchange)
+    }
+
+    /// The answer where nobody knows whether the caller has proved who he is: 503.
+    pub(crate) fn unproven(exchange: &Exchange<'_>) -> Self {
+        let text = "The service cannot check who you are at the moment. Try again shortly.";
+        Self::plain(StatusCode::SERVICE_UNAVAILABLE, "step_up_unavailable", text, None, exchange)
+    }
+
+    /// The answer to a request of which `field` must have one value, and has none: 400.
+    pub(crate) fn unbound(exchange: &Exchange<'_>, field: &str) -> Self {
+        let text = format!("The body must have the field {field:?} once, as text, a number or a boolean.");
+        Self::plain(StatusCode::BAD_REQUEST, "bad_request", &text, None, exchange)
+    }
+
+    /// The answer to a caller who has to prove again who he is (RFC 9470 section 3), for `action` alone if it is given: 401. Who has not
+    /// proved it at all is told the same, since it is the same that he has to do.
+    pub(crate) fn step_up(
+        exchange: &Exchange<'_>,
+        required: &StepUp,
+        shortcoming: Shortcoming,
+        action: Option<&Action>,
+    ) -> Self {
+        let text = match shortcoming {
+            Shortcoming::Insufficient => "A different authentication level is required.",
+            _ => "More recent authentication is required.",
+        };
+        let (error, max_age) = ("insufficient_user_authentication", required.max_age.as_secs());
+        let action = action.map(ToString::to_string);
+        let challenge = Challenge { max_age, acr_values: &required.acr, amr_values: &required.amr, action };
+        let mut answer = Self::plain(StatusCode::UNAUTHORIZED, error, text, Some(challenge), exchange);
+        let classes = if required.acr.is_empty() {
+            String::new()
+        } else {
+            format!(", acr_values=\"{}\"", required.acr.join(" "))
+        };
+        let value = format!("Bearer error=\"{error}\", error_description=\"{text}\"{classes}, max_age=\"{max_age}\"");
+        // The policy has checked what stands in it.
+        if let Ok(value) = HeaderValue::try_from(value) {
+            answer.headers.insert(header::WWW_AUTHENTICATE, value);
+        }
+        answer
+    }
+
+    /// An answer that is about no limit.
+    fn plain(
+        status: StatusCode,
+        error: &'static str,
+        text: &str,
+        challenge: Option<Challenge<'_>>,
+        exchange: &Exchange<'_>,
+    ) -> Self {
+        let told = ours(text.to_owned());
         let problem = Problem {
             kind: problem::BLANK,
-            title: "Service Unavailable",
-            status: 503,
+            title: status.canonical_reason().unwrap_or_default(),
+            status: status.as_u16(),
             detail: &told.text,
             violated_policies: Vec::new(),
-            error: "limiter_unavailable",
+            error,
             message: &told.text,
             limit: None,
             scope: Vec::new(),
-            retry_after: Some(RETRY_AFTER_FAILURE),
+            retry_after: status.is_server_error().then_some(RETRY_AFTER_FAILURE),
             upgrade_url: None,
+            challenge,
         };
         Self::new(&problem, exchange, &told)
     }

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, header};
 use tollgate_policy::{Cors, Http};
 
 /// Fields of our answers that a page cannot read unless they are named.
-const EXPOSED: [&str; 3] = ["Retry-After", "RateLimit", "RateLimit-Policy"];
+const EXPOSED: [&str; 4] = ["Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate"];
 
 /// An origin that the policy allows.
 #[derive(Debug, Clone)]

@@ -77,7 +77,7 @@ impl<'a> Asked<'a> {
             Source::ClientIp(rule) => {
                 self.client(rule).address.map(|address| Network::of(address, rule.ipv6_prefix).to_string())
             }
-            Source::Body(name) => body::field(self.body.as_ref()?, &self.parts.headers, name),
+            Source::Body(name) => self.body_field(name),
             Source::Device(device) => {
                 let bound_value = self.value(&device.bound_to)?;
                 known_device(self.policy, dimension, &bound_value, &self.parts.headers, self.now).map(|known| known.id)
@@ -85,6 +85,11 @@ impl<'a> Asked<'a> {
             _ => None,
         };
         value.filter(|value| !value.is_empty())
+    }
+
+    /// The value of a field of the body; `None` if it has no one value.
+    pub(crate) fn body_field(&self, name: &str) -> Option<String> {
+        body::field(self.body.as_ref()?, &self.parts.headers, name)
     }
 
     /// All lines of a header as one (RFC 9110 section 5.3).

@@ -156,6 +156,26 @@ impl Facts {
         nested(&self.claims, name).and_then(scalar)
     }
 
+    /// The same as it is.
+    #[must_use]
+    pub fn raw_claim(&self, name: &str) -> Option<&Value> {
+        nested(&self.claims, name)
+    }
+
+    /// A claim that is a list: one in JSON, or as gateways write it as text (`[otp pwd]`, `otp,pwd`, `otp pwd`).
+    #[must_use]
+    pub fn claims_of(&self, name: &str) -> Vec<String> {
+        match self.raw_claim(name) {
+            Some(Value::Array(list)) => list.iter().filter_map(scalar).collect(),
+            Some(value) => {
+                let text = scalar(value).unwrap_or_default();
+                let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(&text);
+                text.split([' ', ',']).filter(|value| !value.is_empty()).map(str::to_owned).collect()
+            }
+            None => Vec::new(),
+        }
+    }
+
     /// A field of the gateway's request context, nested ones by dots.
     #[must_use]
     pub fn context(&self, name: &str) -> Option<String> {

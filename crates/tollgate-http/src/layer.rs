@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tollgate_dynamodb::{Limiter, Store};
+use tollgate_mfa::Sessions;
 use tollgate_policy::LivePolicy;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -23,7 +24,14 @@ impl<S: Store> TollgateLayer<S> {
     /// A layer that decides by the policy in force, on `limiter` and within its deadline.
     #[must_use]
     pub fn new(policy: impl Into<LivePolicy>, limiter: Arc<Limiter<S>>) -> Self {
-        Self(Gate { policy: policy.into(), limiter })
+        Self(Gate { policy: policy.into(), limiter, sessions: None })
+    }
+
+    /// The same, with what is known of how callers have proved who they are: for routes with `step_up`, which nobody passes without.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Arc<Sessions>) -> Self {
+        self.0.sessions = Some(sessions);
+        self
     }
 }
 

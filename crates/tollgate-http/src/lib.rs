@@ -20,6 +20,7 @@
 //! | --- | --- |
 //! | `layer` | [`TollgateLayer`]: the tower layer |
 //! | `gate` | the decision about one request |
+//! | `step_up` | [`caller`], [`authentication`]: who has to prove what, and has he |
 //! | `identify` | [`matched`], [`explain`]: who is charged for a request, and on what |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
 //! | `lambda` | facts from the events of a Lambda function (feature `lambda`) |
@@ -107,10 +108,20 @@
 //! cookies of the name, the first with a genuine token counts, so that one which a subdomain has planted does no harm. What is
 //! forged, expired or another account's is as good as none.
 //!
+//! # Step-up
+//!
+//! A route with `step_up` wants [`TollgateLayer::with_sessions`]; without them nobody passes it. It is asked before anything is
+//! charged; a grant is used up after. The caller is `user`, `tenant` and `session` of the policy's `[identity]`, from claims or the
+//! gateway's context; `auth_time`, `acr` and `amr` are the claims of those names. A grant comes in `Tollgate-Grant`, and the 401 of a
+//! route with `bind` tells in `action` what one is to be for.
+//!
 //! # The answers
 //!
 //! | what happened | status | body's `error` | `Retry-After` |
 //! | --- | --- | --- | --- |
+//! | the caller has to prove again who he is | 401, with the challenge of RFC 9470 | `insufficient_user_authentication` | none |
+//! | a field that a grant is bound to has no one value | 400 | `bad_request` | none |
+//! | nobody knows whether he has | 503 | `step_up_unavailable` | 1 |
 //! | denied | 429 | `rate_limited` | whole seconds, rounded up, at least 1 |
 //! | the cost never fits | 403, since waiting does not help and 429 asks to come back | `cost_never_fits` | none |
 //! | the limiter could not decide, and the policy is closed | 503 | `limiter_unavailable` | 1 |
@@ -142,6 +153,7 @@ mod legacy;
 mod problem;
 mod quota;
 mod scalar;
+mod step_up;
 mod wait;
 
 pub use answer::{Additions, Answer, Decided, Exchange};
@@ -149,6 +161,8 @@ pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, body_field, read_ahead};
 pub use costs::{Costs, NotSettled};
 pub use device::known_device;
 pub use facts::Facts;
+pub use gate::CHARGED;
 pub use identify::{Explained, Matched, explain, matched};
 pub use language::preferred as preferred_languages;
 pub use layer::{Tollgate, TollgateLayer};
+pub use step_up::{GRANT_HEADER, authentication, caller, vouched};

@@ -22,7 +22,7 @@ pub(crate) struct Problem<'a> {
     pub(crate) detail: &'a str,
     #[serde(rename = "violated-policies", skip_serializing_if = "Vec::is_empty")]
     pub(crate) violated_policies: Vec<&'a str>,
-    /// The kind of refusal, for programs: `rate_limited`, `cost_never_fits` or `limiter_unavailable`.
+    /// The kind of refusal, for programs: see the crate's table of answers.
     pub(crate) error: &'static str,
     /// What a person is told, the same as `detail`.
     pub(crate) message: &'a str,
@@ -35,6 +35,23 @@ pub(crate) struct Problem<'a> {
     pub(crate) retry_after: Option<u64>,
     #[serde(rename = "upgradeUrl", skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade_url: Option<&'a str>,
+    /// What an authentication has to be.
+    #[serde(flatten)]
+    pub(crate) challenge: Option<Challenge<'a>>,
+}
+
+/// What an authentication has to be, for programs that do not read `WWW-Authenticate`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Challenge<'a> {
+    /// Seconds.
+    pub(crate) max_age: u64,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) acr_values: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) amr_values: &'a [String],
+    /// What a grant has to be for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) action: Option<String>,
 }
 
 impl Problem<'_> {

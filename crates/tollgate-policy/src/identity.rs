@@ -269,6 +269,7 @@ impl Default for Identity {
             ("user", claim("sub")),
             ("tenant", claim("tenant")),
             ("plan", claim("plan")),
+            ("session", claim("origin_jti")),
             ("api_key", Source::ApiKey),
             ("client_ip", Source::ClientIp(ClientIp::default())),
             ("everyone", Source::Everyone),

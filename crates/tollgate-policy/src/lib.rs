@@ -34,6 +34,7 @@
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `otp` | the rules of one-time codes |
+//! | `step_up` | which authentication a route demands |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
 //! | `jitter` | waits as they are told |
@@ -67,7 +68,7 @@
 //!
 //! | dimension | value | default |
 //! | --- | --- | --- |
-//! | any name | `"claims.NAME"`: a claim of the verified token | `user` is `claims.sub`, `tenant` is `claims.tenant`, `plan` is `claims.plan` |
+//! | any name | `"claims.NAME"`: a claim of the verified token | `user` is `claims.sub`, `tenant` is `claims.tenant`, `plan` is `claims.plan`, `session` is `claims.origin_jti` |
 //! | any name | `"header.NAME"`, `"query.NAME"`, `"context.NAME"` (the gateway's request context) | |
 //! | any name | `"path.NAME"`: a parameter of the route, which then must have it | |
 //! | any name | `{ body = "NAME" }`: a top-level field of a JSON or form body | |
@@ -160,6 +161,7 @@
 //! | `on_store_failure` (routes) | as for limits | the limits' |
 //! | `atomic` (routes) | as for limits, for every decision of the route | `false` |
 //! | `cors` (routes) | `false`: answers of this route leave CORS to others | `true` where `[http]` has `cors` |
+//! | `step_up` (routes) | which authentication the route demands, see below | none |
 //! | `why` (exempt) | the reason, for whoever reads the policy next | required |
 //!
 //! A `match` is a method and a path, `POST /api/orders`. The method is one, a list (`GET,HEAD`), or `*` or `ANY`; it is
@@ -172,6 +174,19 @@
 //! The most specific route wins, whatever the order in the file: paths are compared segment by segment from the left
 //! (literal before `{name}` before rest before any target), then a given method goes before any. Two routes that match
 //! a common request with neither more specific are an error, and so is a route that exemptions cover wholly.
+//!
+//! ### `step_up`
+//!
+//! Whoever has not proved of late who he is gets 401 and is told what to do (RFC 9470). `user`, `tenant` and `session` say whose
+//! authentication counts, and must come from claims or the gateway's context. `session` names one sign-in: a claim that no refresh of
+//! a token changes and every sign-in does, like Cognito's `origin_jti`.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `max_age` | how long ago the authentication may be, `1s` to `24h` | required |
+//! | `acr` | classes of which it has to be one, like `["mfa"]`; up to 16 | any |
+//! | `amr` | methods of which it has to have used one, like `["hwk", "otp"]` (RFC 8176); up to 16 | any |
+//! | `bind` | fields of the body that it has to be about, like `["iban"]`, or `[]`: it is then good for one request with this method, target and these values, once | it is good for all that the session does |
 //!
 //! ## `[http]`
 //!
@@ -201,6 +216,7 @@
 //! | `domain` | the site that browsers and telephones may fill the code of an SMS in on, like `"example.com"`: its last line is then `@example.com #123456` (WICG, "Origin-bound one-time codes delivered via SMS") | no such line |
 //! | `captcha` | whether every wish to be sent a code needs a solved CAPTCHA | `false` |
 //! | `cooldown` | how long after a code the next one can be sent, see `penalty` for its keys `first`, `factor`, `most`, `forget` | `{ first = "1min", forget = "10min" }` |
+//! | `acr` | the class of authentication that a right code is, on top of the first factor, like `"mfa"`: it freshens the session for routes with `step_up` | it freshens none |
 //! | `pumping` | `{ prices, spend, reduced }`: messages are counted by what becomes of them, and whoever only causes costs is stopped; needs secrets | nobody watches |
 //! | `pumping.prices` | what a message to each country costs, like `{ RO = 480, VN = 790 }`, in any unit: that of the limits of `spend`; a price for each of `countries` | required |
 //! | `pumping.spend` | limits that this is charged on, in place of their cost on the route, like `["otp-spend-hour", "otp-spend-day"]`; nothing is sent that one of them has not counted | required |
@@ -229,6 +245,7 @@ mod pseudonym;
 mod rate;
 mod report;
 mod route;
+mod step_up;
 mod suggest;
 mod syntax;
 
@@ -253,6 +270,7 @@ pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};
 pub use rate::{duration, rate_text};
 pub use route::{Exemption, Route, RouteCharge, RouteMatch};
+pub use step_up::StepUp;
 pub use tollgate_core::{Mode, StoreFailure};
 
 /// JSON Schema (draft 2020-12) of the policy file, for editors: `#:schema PATH` in its first line.

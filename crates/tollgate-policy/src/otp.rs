@@ -100,6 +100,8 @@ pub struct OtpRules {
     /// How long after a code the next one can be sent: longer each time, and shorter again for each
     /// [`forget`](PenaltyRule::forget) since.
     pub cooldown: PenaltyRule,
+    /// The class of authentication (`acr`) that a right code is, on top of the first factor; `None`: it freshens no session.
+    pub acr: Option<String>,
     /// What messages cost, and what stops those who share in it; `None`: nobody watches.
     pub pumping: Option<PumpingRules>,
 }

@@ -2,6 +2,7 @@
 //! of a route is above the burst that any plan has there.
 
 use crate::pattern::Pattern;
+use crate::step_up::StepUp;
 use std::time::Duration;
 use tollgate_core::{LimitName, StoreFailure};
 
@@ -33,6 +34,7 @@ pub struct Route {
     pub(crate) on_store_failure: Option<StoreFailure>,
     pub(crate) atomic: bool,
     pub(crate) cors: bool,
+    pub(crate) step_up: Option<StepUp>,
 }
 
 impl Route {
@@ -58,6 +60,12 @@ impl Route {
     #[must_use]
     pub fn is_atomic(&self) -> bool {
         self.atomic
+    }
+
+    /// Which authentication it demands; `None`: it asks for none.
+    #[must_use]
+    pub fn step_up(&self) -> Option<&StepUp> {
+        self.step_up.as_ref()
     }
 }
 

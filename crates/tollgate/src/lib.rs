@@ -29,6 +29,7 @@
 //! | [`pacer`] | calls that go out, each told when it may go |
 //! | [`source`] | the policy in production: read from a file, SSM, S3 or AppConfig, refreshed without a deployment |
 //! | `http` | a tower layer in front of a handler, and its answers (feature `http`; `axum` on axum, `lambda-http` on Lambda events) |
+//! | `mfa` | who has proved of late who he is, for routes with `step_up` (feature `http`) |
 //! | [`metrics`], [`denials`] | what is counted, for CloudWatch; a line for each denial |
 //! | `logs` (feature `logs`) | structured logs, bounded |
 //! | `lambda` (feature `lambda`) | what a Lambda function does in init and around an invocation |
@@ -52,5 +53,7 @@ pub use tollgate_core::{Charges, Clock, Decision, ItemKey, Key, LimitDecision, O
 pub use tollgate_dynamodb::{Connection, Counters, DynamoStore, Limiter, Meter, Store, SystemClock, connect};
 #[cfg(feature = "http")]
 pub use tollgate_http as http;
+#[cfg(feature = "http")]
+pub use tollgate_mfa as mfa;
 pub use tollgate_policy::{DeviceCookie, KeySecrets, LivePolicy, Policy, Wanted};
 pub use {tollgate_core, tollgate_dynamodb, tollgate_policy};

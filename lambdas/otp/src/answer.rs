@@ -6,6 +6,7 @@ use lambda_http::http::{StatusCode, header};
 use lambda_http::{Body, Error, Response};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tollgate::mfa::GrantId;
 use tollgate::tollgate_policy;
 use tollgate_otp::{Denied, Issued, Verification};
 
@@ -62,6 +63,17 @@ pub(crate) fn verified(verification: Verification) -> Answer {
         Verification::Locked { retry_after } => locked(retry_after),
         _ => unavailable(),
     }
+}
+
+/// 200: the code was right, and this lets the action be done once.
+pub(crate) fn granted(grant: GrantId) -> Answer {
+    respond(StatusCode::OK, &json!({ "verified": true, "grant": grant.to_string() }))
+}
+
+/// 503: nobody knows what a right code would prove, or whether that was remembered.
+pub(crate) fn unknown(error: &tollgate::mfa::Error) -> Answer {
+    tracing::warn!(%error, "no code is verified, or nobody remembers that one was");
+    unavailable()
 }
 
 /// 403: nothing is sent to who has not shown that he is human.

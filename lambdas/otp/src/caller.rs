@@ -4,8 +4,8 @@
 //! request's own.
 
 use lambda_http::Request;
-use tollgate::http::Facts;
-use tollgate::tollgate_policy::{Error, Purpose, Source};
+use tollgate::http::{Facts, vouched};
+use tollgate::tollgate_policy::{Error, Purpose};
 use tollgate::{Key, Policy};
 use tollgate_otp::{Destination, Directory, Recipient};
 
@@ -38,12 +38,8 @@ impl Caller {
     /// The caller of a request; `None` if nobody vouches for one.
     pub(crate) fn of(policy: &Policy, request: &Request) -> Result<Option<Self>, Error> {
         let facts = Facts::of(request.extensions());
-        let vouched = |dimension: &str| match policy.identity().source(dimension)? {
-            Source::Claim(name) => facts.claim(name),
-            Source::Context(name) => facts.context(name),
-            // Whoever could choose his own account would be sent others' codes.
-            _ => None,
-        };
+        // Whoever could choose his own account would be sent others' codes.
+        let vouched = |dimension: &str| vouched(policy, &facts, dimension);
         let Some(user) = policy.value(USER, vouched)? else { return Ok(None) };
         let mut pairs = vec![(USER, user.clone())];
         pairs.extend(policy.value(TENANT, vouched)?.map(|tenant| (TENANT, tenant)));

@@ -7,6 +7,7 @@
 //! | [`device`] | the device on which somebody has verified a code before |
 //! | `send` | a code is made, charged on the route's limits and handed to the courier |
 //! | `verify` | a code is counted, compared, used |
+//! | `factor` | what a right code proves: its session is fresh, or one action may be done |
 //! | [`suspicion`] | who is asked for a CAPTCHA, or refused, since others have messages sent to numbers like his for money |
 //! | `answer` | what is said, and with which status |
 //! | [`profiles`] | a directory in a file, for development |
@@ -21,6 +22,7 @@ mod captcha;
 #[cfg(feature = "aws")]
 mod deployed;
 pub mod device;
+mod factor;
 pub mod profiles;
 mod send;
 pub mod suspicion;
@@ -33,6 +35,7 @@ use lambda_http::http::Method;
 use lambda_http::{Body, Error, Request, Response};
 use std::sync::Arc;
 use tollgate::http::{Facts, TollgateLayer};
+use tollgate::mfa::Sessions;
 use tollgate::{Limiter, LivePolicy, Store};
 use tollgate_otp::pumping::Guard;
 use tollgate_otp::{Captcha, Courier, Directory, Otp};
@@ -56,6 +59,7 @@ pub struct Service<S, D, C> {
     guard: Arc<Guard>,
     directory: D,
     courier: Arc<C>,
+    sessions: Option<Arc<Sessions>>,
     captcha: Option<Box<dyn Captcha>>,
 }
 
@@ -65,7 +69,13 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
     pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, otp: Otp, directory: D, courier: Arc<C>) -> Self {
         let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter));
         let (otp, guard) = (Arc::new(otp), Arc::default());
-        Self { policy, limiter, layer, otp, guard, directory, courier, captcha: None }
+        Self { policy, limiter, layer, otp, guard, directory, courier, sessions: None, captcha: None }
+    }
+
+    /// The same, where a right code freshens its session, as far as the policy says so.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Arc<Sessions>) -> Self {
+        Self { sessions: Some(sessions), ..self }
     }
 
     /// CAPTCHAs are judged by `captcha`. Without a judge nothing is sent where one is needed.

@@ -12,6 +12,7 @@ use crate::{device, suspicion};
 use lambda_http::Request;
 use lambda_http::http::header;
 use serde::Deserialize;
+use tollgate::mfa::GrantId;
 use tollgate::tollgate_policy;
 use tollgate::{Policy, Store, Timestamp};
 use tollgate_otp::pumping::Credit;
@@ -23,6 +24,9 @@ struct Wish {
     challenge: String,
     purpose: String,
     code: String,
+    /// The action that it is typed for, as the 401 of a route told it; without one it is for the session.
+    #[serde(default)]
+    action: Option<String>,
 }
 
 impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
@@ -33,18 +37,29 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             Ok(None) => return answer::unauthenticated(),
             Err(error) => return answer::failed(&error.into()),
         };
-        let Ok(wish) = serde_json::from_slice(request.body()) else {
+        let Ok(typed) = serde_json::from_slice::<Wish>(request.body()) else {
             return answer::bad_request(r#"write {"challenge":"...","purpose":"login","code":"012345"}"#);
         };
-        let (to, checked) = match self.compare(&policy, &caller, &wish).await {
+        let Ok(action) = typed.action.as_deref().map(str::parse).transpose() else {
+            return answer::bad_request("`action` is what the 401 of a route told");
+        };
+        let factor = match self.begin(&policy, request, action.as_ref()).await {
+            Ok(factor) => factor,
+            Err(error) => return answer::unknown(&error),
+        };
+        let (to, checked) = match self.compare(&policy, &caller, &typed).await {
             Ok(compared) => compared,
             Err(error) => return answer::failed(&error),
         };
         if checked.verification != Verification::Verified {
             return answer::verified(checked.verification);
         }
+        let channel = to.as_ref().map(Destination::channel);
         self.tell(&policy, to.as_ref(), checked).await;
-        self.verified(&policy, &caller, request)
+        match factor.prove(action, channel).await {
+            Ok(grant) => self.verified(&policy, &caller, request, grant),
+            Err(error) => answer::unknown(&error),
+        }
     }
 
     /// What is said of the code, and where it was sent.
@@ -77,8 +92,11 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         }
     }
 
-    fn verified(&self, policy: &Policy, caller: &Caller, request: &Request) -> Answer {
-        let mut answer = answer::verified(Verification::Verified)?;
+    fn verified(&self, policy: &Policy, caller: &Caller, request: &Request, grant: Option<GrantId>) -> Answer {
+        let mut answer = match grant {
+            Some(grant) => answer::granted(grant)?,
+            None => answer::verified(Verification::Verified)?,
+        };
         if self.known_since(policy, caller, request).is_some() {
             return Ok(answer);
         }

@@ -1,11 +1,12 @@
-//! A sample API behind the layer: the routes of the sample policy (`infra/tollgate.toml`) that need no OTP and no step-up.
+//! A sample API behind the layer: the routes of the sample policy (`infra/tollgate.toml`) that are of no other function.
 //!
 //! | module | what it is |
 //! | --- | --- |
 //! | `login` | `POST /api/auth/login`, and the cookie of a known device |
 //! | [`passwords`] | who has which password |
 //!
-//! The handlers know nothing of limits: who is asking, what it costs and how a refusal is spoken is all the layer's.
+//! The handlers know nothing of limits and step-up: who is asking, what it costs, whether he has proved who he is, and how a
+//! refusal is spoken is all the layer's.
 //! Invariant: what is served here is what the policy names; anything else is 404 or 405.
 
 mod login;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tollgate::http::{Facts, TollgateLayer, event};
 use tollgate::lambda::Function;
+use tollgate::mfa::Sessions;
 use tollgate::{Limiter, LivePolicy, Store};
 
 /// Runs the function until its sandbox ends.
@@ -31,6 +33,7 @@ pub fn main() -> ExitCode {
 async fn serve(function: Function) -> Result<(), Error> {
     let passwords = OneForAll::from_environment().await?;
     let api = Api::new(function.live().clone(), Arc::clone(&function.limiter), passwords);
+    let api = api.with_sessions(function.sessions());
     let (function, api) = (&function, &api);
     let answer = move |request: Request| async move {
         // Looks for a newer policy if it is time; the layer asks for the one in force.
@@ -61,6 +64,12 @@ impl<S: Store + 'static> Api<S> {
         let login = Login::new(Box::new(passwords));
         let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter));
         Self { layer, handlers: Arc::new(Handlers { policy, limiter, login }) }
+    }
+
+    /// The same, with what is known of how callers have proved who they are; nobody passes a route with `step_up` without.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Arc<Sessions>) -> Self {
+        Self { layer: self.layer.with_sessions(sessions), ..self }
     }
 
     /// How many passwords were compared.
@@ -100,6 +109,10 @@ impl<S: Store> Handlers<S> {
             (&Method::POST, "/api/orders") => (StatusCode::CREATED, json!({ "status": "accepted" })),
             (&Method::GET, "/api/partner/items") => (StatusCode::OK, json!({ "items": [] })),
             (&Method::GET, "/api/search") => (StatusCode::OK, json!({ "results": [] })),
+            (&Method::PUT, "/api/payout-account") => (StatusCode::OK, json!({ "status": "changed" })),
+            (&Method::POST, "/api/keys") => (StatusCode::CREATED, json!({ "status": "created" })),
+            (&Method::POST, "/api/export") => (StatusCode::ACCEPTED, json!({ "export": "started" })),
+            (&Method::DELETE, path) if is_factor(path) => (StatusCode::OK, json!({ "status": "removed" })),
             (&Method::GET, "/api/export") => (StatusCode::OK, json!({ "export": "ready" })),
             (&Method::POST, "/webhooks/payments") => (StatusCode::OK, json!({ "received": true })),
             (&Method::GET, "/healthz") => (StatusCode::OK, json!({ "status": "ok" })),
@@ -113,11 +126,19 @@ impl<S: Store> Handlers<S> {
     }
 }
 
-/// The method that a path takes.
+/// Whether a path is that of one of the caller's factors.
+fn is_factor(path: &str) -> bool {
+    path.strip_prefix("/api/mfa/factors/").is_some_and(|factor| !factor.is_empty() && !factor.contains('/'))
+}
+
+/// The methods that a path takes.
 fn allowed(path: &str) -> Option<&'static str> {
     match path {
-        "/api/auth/login" | "/api/orders" | "/webhooks/payments" => Some("POST"),
-        "/api/partner/items" | "/api/search" | "/api/export" | "/healthz" => Some("GET"),
+        "/api/auth/login" | "/api/keys" | "/api/orders" | "/webhooks/payments" => Some("POST"),
+        "/api/partner/items" | "/api/search" | "/healthz" => Some("GET"),
+        "/api/export" => Some("GET, POST"),
+        "/api/payout-account" => Some("PUT"),
+        path if is_factor(path) => Some("DELETE"),
         _ => None,
     }
 }

@@ -7,7 +7,12 @@ use tollgate_cli::runtime_api::Init;
 
 /// The report of an init that fails: its type and its message.
 async fn failure(root: TaskRoot, variables: &[(&str, &str)]) -> (String, String) {
-    let mut function = Function::with(LIMITER, root, variables).await;
+    failure_of(LIMITER, root, variables).await
+}
+
+/// The same of the function at `program`.
+pub async fn failure_of(program: &str, root: TaskRoot, variables: &[(&str, &str)]) -> (String, String) {
+    let mut function = Function::with(program, root, variables).await;
     let Init::Failed(report) = function.sandbox().init().await.unwrap() else { panic!("init did not fail") };
     let status = function.sandbox().ended().await.unwrap();
     assert_eq!(status.code(), Some(1));

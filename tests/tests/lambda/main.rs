@@ -2,13 +2,17 @@
 //! DynamoDB (or the endpoint that `TOLLGATE_TEST_ENDPOINT` names), event by event.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
+mod authorizer;
 mod aws;
 mod direct;
 mod emf;
 mod events;
+mod grants;
 mod harness;
 mod http;
 mod init;
+#[path = "../suite/issuer.rs"]
+mod issuer;
 mod login;
 mod moto;
 mod otp;

@@ -3,8 +3,10 @@
 use crate::emf;
 use crate::events::{Sender, load_balancer, signed, unsigned};
 use crate::harness::{Function, LIMITER, SAMPLE_API, TABLE, TaskRoot, endpoint, unique};
+use crate::sample_api::by;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use tollgate::{Clock, SystemClock};
 
 /// In every value that a caller sends; nothing that a function prints may have it.
 const MARK: &str = "marked7f3a";
@@ -291,4 +293,38 @@ fn assert_no_mark(printed: &str) {
         let found = printed.lines().find(|line| line.contains(value));
         assert_eq!(found, None, "{value} was printed");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_of_a_route_with_step_up_are_a_metric_by_route_and_reason() {
+    let policy = "version = 1\n[limits.units]\nkey = ['user']\nrate = '1000/min'\n\
+        [[routes]]\nmatch = 'PUT /api/payout-account'\ncharge = ['units']\nstep_up = { max_age = '5min', acr = ['mfa'] }\n";
+    let mut api = function(SAMPLE_API, policy, &[]).await;
+    let now = SystemClock.now().as_secs();
+    let (user, at) = (unique(MARK), |seconds: u64| seconds.to_string());
+    let ask = |claims: &Value| {
+        let mut claims = claims.clone();
+        claims["sub"] = user.as_str().into();
+        by(Sender::HttpApi, "PUT", "/api/payout-account", &claims)
+    };
+    let refused = [
+        (json!({}), "missing"),
+        (json!({ "auth_time": at(now * 1000), "acr": "mfa" }), "missing"),
+        (json!({ "auth_time": at(now - 400), "acr": "mfa" }), "too_old"),
+        (json!({ "auth_time": at(now + 400), "acr": "mfa" }), "from_future"),
+        (json!({ "auth_time": at(now), "acr": MARK }), "insufficient"),
+    ];
+    for (claims, reason) in &refused {
+        assert_eq!(api.respond(&ask(claims)).await.status, 401, "{reason}");
+    }
+    assert_eq!(api.respond(&ask(&json!({ "auth_time": at(now), "acr": "mfa" }))).await.status, 200);
+    let printed = api.printed();
+    let sums = emf::sums(&printed);
+    assert_eq!(sum(&sums, "StepUpRequired", &[]), 5);
+    for (reason, n) in [("missing", 2), ("too_old", 1), ("from_future", 1), ("insufficient", 1), ("revoked", 0)] {
+        let of = ["Route=PUT /api/payout-account".to_owned(), format!("Reason={reason}")];
+        assert_eq!(sum(&sums, "StepUpRequired", &of.each_ref().map(String::as_str)), n, "{reason}");
+    }
+    assert_eq!(sum(&sums, "StepUpUnavailable", &[]), 0);
+    assert!(!printed.contains(MARK), "{printed}");
 }

@@ -9,7 +9,7 @@ async fn api() -> Function {
 }
 
 /// A request whose caller the gateway's authorizer vouches for.
-fn by(sender: Sender, method: &str, path: &str, claims: &Value) -> Value {
+pub fn by(sender: Sender, method: &str, path: &str, claims: &Value) -> Value {
     let mut event = unsigned(sender, method, path, "");
     event["requestContext"]["authorizer"] = match sender {
         Sender::RestApi => json!({ "claims": claims }),

@@ -43,8 +43,8 @@ fn the_sample_policy_is_clean_and_the_schema_is_one() {
 
 #[test]
 fn parts_that_come_later_are_refused_by_name() {
-    let route = "[[routes]]\nmatch = 'GET /a'\ncharge = ['a']\nstep_up = { max_age = '5min' }\n";
-    let policy = file(&format!("version = 1\n[limits.a]\nkey = ['user']\nrate = '5/15min'\n{route}"));
+    let edge = "[edge]\nscope = 'regional'\n";
+    let policy = file(&format!("version = 1\n[limits.a]\nkey = ['user']\nrate = '5/15min'\n{edge}"));
     let output = run(&["policy", "check", path(&policy)]);
     assert!(output.status.code() == Some(1) && stdout(&output).contains("not supported by this version"));
 }

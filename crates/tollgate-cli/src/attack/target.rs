@@ -103,11 +103,14 @@ async fn start(args: &GuessArgs) -> Result<String> {
         addr: address,
         clock: ClockKind::Manual,
         profiles: None,
+        issuer: None,
+        audience: Vec::new(),
+        algorithm: Vec::new(),
         policy: args.policy.clone(),
         target,
         json: Json { json: true },
     };
-    let dev = Dev::start(&args).await?;
+    let dev = Box::pin(Dev::start(&args)).await?;
     let taken = |e: std::io::Error| CliError::System(format!("cannot listen on {address}: {e}"));
     let listener = TcpListener::bind(address).await.map_err(taken)?;
     let url = format!("http://{}", listener.local_addr().map_err(taken)?);

@@ -6,11 +6,12 @@ use super::Dev;
 use super::event::{Authorizer, event, is_human};
 use super::routes::problem;
 use axum::body::Body;
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use lambda_http::request::LambdaRequest;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::net::IpAddr;
 use tollgate::{Clock, SystemClock};
 use tollgate_otp::Proof;
@@ -34,6 +35,9 @@ pub(super) async fn functions(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAdd
         Ok(event) => event,
         Err(message) => return problem(StatusCode::BAD_REQUEST, &message),
     };
+    if let Err(refused) = authorize(dev, parts, &mut event).await {
+        return refused;
+    }
     if is_human(&parts.headers) {
         event["headers"][Proof::HEADER] = dev.captcha.as_str().into();
     }
@@ -51,6 +55,23 @@ pub(super) async fn functions(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAdd
         }
         Err(error) => failed(&error),
     }
+}
+
+/// Asks the authorizer about a request with a token, where there is an issuer; what it says takes the principal header's place.
+async fn authorize(dev: &Dev, parts: &Parts, event: &mut Value) -> Result<(), Response> {
+    let Some(authorizer) = dev.authorizer.as_ref().filter(|_| parts.headers.contains_key(AUTHORIZATION)) else {
+        return Ok(());
+    };
+    let mut question = event.clone();
+    question["routeArn"] = "arn:aws:execute-api:us-east-1:000000000000:dev/$default/ANY/".into();
+    // An HTTP API has no answer of its own for either.
+    let failed = |_| problem(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error");
+    let answer = authorizer.answer(&question).await.map_err(failed)?;
+    if answer["isAuthorized"] != true {
+        return Err(problem(StatusCode::FORBIDDEN, "Forbidden"));
+    }
+    event["requestContext"]["authorizer"] = json!({ "lambda": answer["context"] });
+    Ok(())
 }
 
 /// The response that a function's JSON answer stands for.

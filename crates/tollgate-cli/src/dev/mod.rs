@@ -14,6 +14,9 @@ use crate::error::{CliError, Result};
 use crate::open::{self, Place};
 use crate::secrets::Keys;
 use crate::{output, secrets};
+use ::authorizer::Authorizer;
+use ::authorizer::https::Https;
+use ::authorizer::settings;
 use ::otp::Service;
 use ::otp::profiles::{self, Profiles};
 use outbox::Outbox;
@@ -30,6 +33,8 @@ use tollgate::testing::ManualClock;
 use tollgate::{Counters, DynamoStore, Limiter, LivePolicy, SystemClock};
 use tollgate_core::Clock;
 use tollgate_dynamodb::Items;
+use tollgate_mfa::Sessions;
+use tollgate_mfa::token::{Issuer, Verifier};
 use tollgate_otp::pumping::{Watched, guard};
 use tollgate_otp::{Otp, WafCaptcha};
 
@@ -51,6 +56,8 @@ pub struct Dev {
     limiter: Arc<Limiter<DynamoStore>>,
     api: Api<DynamoStore>,
     otp: Service<DynamoStore, Profiles, Outbox>,
+    sessions: Arc<Sessions>,
+    authorizer: Option<Authorizer<Https, DynamoStore>>,
     outbox: Arc<Outbox>,
     /// What WAF would insert for who has solved a CAPTCHA.
     captcha: String,
@@ -83,15 +90,32 @@ impl Dev {
             tollgate_dynamodb::table::disable_ttl(&connected, &target.table).await?;
         }
         let (store, counters) = open::store_at(&connected, &target.table, manual.as_ref()).await?;
-        let items = Items::new(store.clone()).with_deadline(DEADLINE);
+        let items = || Items::new(store.clone()).with_deadline(DEADLINE);
+        let (otp, sessions) = (Otp::new(items()), Arc::new(Sessions::new(items())));
         let limiter = Arc::new(Limiter::new(store).with_deadline(DEADLINE));
         let api = Api::new(policy.clone(), Arc::clone(&limiter), OneForAll::new(Some(OneForAll::DEVELOPMENT)));
+        let api = api.with_sessions(Arc::clone(&sessions));
+        let authorizer = authorizer(args, &policy, &limiter)?;
         let (profiles, outbox) = (profiles_of(args)?, Arc::<Outbox>::default());
-        let otp = Service::new(policy.clone(), Arc::clone(&limiter), Otp::new(items), profiles, Arc::clone(&outbox));
+        let otp = Service::new(policy.clone(), Arc::clone(&limiter), otp, profiles, Arc::clone(&outbox));
         let captcha = format!("{:032x}", fastrand::u128(..));
-        let otp = otp.with_captcha(Box::new(WafCaptcha::new(&captcha)));
+        let otp = otp.with_captcha(Box::new(WafCaptcha::new(&captcha))).with_sessions(Arc::clone(&sessions));
         let endpoint = connected.endpoint().to_owned();
-        Ok(Self { policy, limiter, api, otp, outbox, captcha, counters, manual, faults, embedded, endpoint })
+        Ok(Self {
+            policy,
+            limiter,
+            api,
+            otp,
+            sessions,
+            authorizer,
+            outbox,
+            captcha,
+            counters,
+            manual,
+            faults,
+            embedded,
+            endpoint,
+        })
     }
 
     /// Judges who is suspected, as the sentinel does every minute. What the courier would have counted long since is counted before.
@@ -124,7 +148,9 @@ impl Dev {
         self.faults.set(faulty);
         let is_sound = faulty.store == Fault::Ok;
         self.limiter.set_deadline(if is_sound { DEADLINE } else { Limiter::<DynamoStore>::DEADLINE });
-        self.otp.otp().items().set_deadline(if is_sound { DEADLINE } else { Items::DEADLINE });
+        for items in [self.otp.otp().items(), self.sessions.items()] {
+            items.set_deadline(if is_sound { DEADLINE } else { Items::DEADLINE });
+        }
     }
 }
 
@@ -140,6 +166,20 @@ fn profiles_of(args: &DevArgs) -> Result<Profiles> {
     Profiles::parse(&text.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))
 }
 
+/// The authorizer's function, where an issuer is named.
+fn authorizer(
+    args: &DevArgs,
+    policy: &LivePolicy,
+    limiter: &Arc<Limiter<DynamoStore>>,
+) -> Result<Option<Authorizer<Https, DynamoStore>>> {
+    let Some(url) = &args.issuer else { return Ok(None) };
+    let mut issuer = Issuer::new(url, args.audience.iter().cloned());
+    let pinned = args.algorithm.iter().map(|name| settings::algorithm(name)).collect::<std::result::Result<_, _>>();
+    issuer.algorithms = pinned.map_err(|error| CliError::Input(format!("--algorithm: {error}")))?;
+    let verifier = Verifier::new(issuer, Https::default());
+    Ok(Some(Authorizer::new(policy.clone(), Arc::clone(limiter), verifier)))
+}
+
 /// Serves until interrupted.
 ///
 /// # Errors
@@ -147,7 +187,7 @@ fn profiles_of(args: &DevArgs) -> Result<Profiles> {
 /// The policy has errors, the table cannot be reached, or the address is taken.
 pub async fn run(args: DevArgs) -> Result<()> {
     let interruption = interruption()?;
-    let dev = Dev::start(&args).await?;
+    let dev = Box::pin(Dev::start(&args)).await?;
     let taken = |e| CliError::System(format!("cannot listen on {}: {e}; choose another with --addr", args.addr));
     let listener = TcpListener::bind(args.addr).await.map_err(taken)?;
     let address = listener.local_addr().map_err(taken)?;

@@ -1,6 +1,7 @@
 //! `tollgate explain`: what a request would be charged, under which keys, and why.
 
 mod request;
+mod step_up;
 
 use crate::args::ExplainArgs;
 use crate::error::{CliError, Result};
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::num::{NonZeroU16, NonZeroU64};
 use std::time::Duration;
+use step_up::StepUp;
 use tollgate::http::{Explained, Facts, Matched};
 use tollgate::{Clock, SystemClock};
 use tollgate_core::time::millis_rounded_up;
@@ -41,6 +43,9 @@ struct Explanation {
     /// What is odd about the client's address: `unproven_address` or `shared_address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     doubt: Option<&'static str>,
+    /// What the caller has to have proved before anything is charged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step_up: Option<StepUp>,
 }
 
 /// What a limit of the route may be counted by.
@@ -185,6 +190,7 @@ fn explain(
         dimensions: Vec::new(),
         charges: Vec::new(),
         doubt: None,
+        step_up: None,
     };
     match tollgate::http::matched(policy, parts, &facts) {
         Matched::Preflight => explanation.matched = "preflight",
@@ -206,6 +212,7 @@ fn explain(
                 .iter()
                 .filter_map(|(name, value)| dimension(policy, name, value.as_ref()))
                 .collect();
+            explanation.step_up = matched.route.step_up().map(|required| StepUp::of(required, policy, &facts, now));
             explanation.names_unknown_plan = explained.names_unknown_plan;
             (explanation.plan, explanation.doubt) = (explained.plan, explained.doubt);
         }
@@ -343,6 +350,9 @@ fn text(explanation: &Explanation) -> String {
             out.push_str("  the address is a proxy's in front, so that all its clients are one: see `trusted_hops`\n")
         }
         None => {}
+    }
+    if let Some(step_up) = &explanation.step_up {
+        let _ = writeln!(out, "  {}", step_up.text());
     }
     for charge in charges {
         let Charge { limit, cost, rate, on_store_failure, .. } = charge;

@@ -153,12 +153,13 @@ impl Peek for lambda_http::Body {
     }
 }
 
-/// The body of a request, if a dimension that `route` is charged by is in it.
+/// The body of a request, if a dimension that `route` is charged by is in it, or what a grant of it is bound to.
 pub(crate) async fn wanted<B: Peek>(policy: &Policy, route: &Route, body: &mut B) -> Option<Bytes> {
     let in_body = |dimension: &str| matches!(policy.identity().origin(dimension), Some(Source::Body(_)));
     let limits = route.charges().iter().filter_map(|charge| policy.limit(charge.limit.as_str()).ok());
     let mut dimensions = limits.flat_map(|limit| limit.key()).flat_map(|part| part.alternatives());
-    if !(in_body("plan") || dimensions.any(in_body)) {
+    let binds = route.step_up().and_then(|required| required.bind.as_ref()).is_some_and(|fields| !fields.is_empty());
+    if !(binds || in_body("plan") || dimensions.any(in_body)) {
         return None;
     }
     body.peek(MAX_BODY_BYTES).await

@@ -14,7 +14,10 @@ fn with(http: &str) -> App {
 async fn a_denial_and_a_failure_can_be_read_by_an_allowed_page() {
     let app = with("cors = { origins = [\"https://app.example.com\"], credentials = true }");
     let admitted = app.ask("POST", "/api/orders", "alice", &[ORIGIN]).await;
-    assert_eq!(admitted.list("access-control-expose-headers"), "Retry-After, RateLimit, RateLimit-Policy");
+    assert_eq!(
+        admitted.list("access-control-expose-headers"),
+        "Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate"
+    );
     assert_eq!(admitted.header("access-control-allow-origin"), None, "who may read it is the handler's to say");
     let denied = app.ask_exhausted("alice", &[ORIGIN]).await;
     app.fail_with(|| Error::NoRegion);
@@ -23,7 +26,10 @@ async fn a_denial_and_a_failure_can_be_read_by_an_allowed_page() {
     for answered in [denied, failed] {
         assert_eq!(answered.header("access-control-allow-origin"), Some("https://app.example.com"));
         assert_eq!(answered.header("access-control-allow-credentials"), Some("true"));
-        assert_eq!(answered.list("access-control-expose-headers"), "Retry-After, RateLimit, RateLimit-Policy");
+        assert_eq!(
+            answered.list("access-control-expose-headers"),
+            "Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate"
+        );
         assert!(answered.list("vary").contains("Origin"), "{}", answered.list("vary"));
     }
 }

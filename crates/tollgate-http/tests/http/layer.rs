@@ -89,5 +89,5 @@ async fn the_inner_service_is_ready_when_it_is_called() {
 async fn names_that_a_handler_exposes_are_kept_and_ours_added() {
     let response = layered("cors = { origins = [\"*\"] }").oneshot(order()).await.expect("infallible");
     let exposed: Vec<_> = response.headers().get_all(header::ACCESS_CONTROL_EXPOSE_HEADERS).iter().collect();
-    assert_eq!(exposed, ["X-Order, retry-after", "RateLimit, RateLimit-Policy"]);
+    assert_eq!(exposed, ["X-Order, retry-after", "RateLimit, RateLimit-Policy, WWW-Authenticate"]);
 }

@@ -33,7 +33,10 @@ proptest! {
         address in "(.{0,60}|[0-9a-f:.%\\[\\]]{0,50})",
         method in "(GET|POST|OPTIONS|[A-Z]{1,8})",
     ) {
-        let app = App::new(&format!("{SAMPLE}\n[http]\ncors = {{ origins = [\"*\"] }}\nlegacy_headers = [\"RateLimit\"]\n"));
+        // Behind a layer without sessions a route with step-up has no other answer than 503.
+        let sample: Vec<_> = SAMPLE.lines().filter(|line| !line.starts_with("step_up")).collect();
+        let sample = sample.join("\n");
+        let app = App::new(&format!("{sample}\n[http]\ncors = {{ origins = [\"*\"] }}\nlegacy_headers = [\"RateLimit\"]\n"));
         let facts = facts(&json!({ "sub": sub, "plan": plan })).with_source_address(&address);
         let Ok(mut request) = Request::builder().method(method.as_str()).uri(&path).extension(facts).body(Body::empty())
         else { return Ok(()) };

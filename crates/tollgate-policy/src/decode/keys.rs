@@ -15,8 +15,8 @@ pub struct KeyList {
 
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
-    POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, CHARGE, EXEMPTION, HTTP, CORS, OTP,
-    COOLDOWN, PUMPING,
+    POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
+    CORS, OTP, COOLDOWN, PUMPING,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -74,11 +74,10 @@ pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", 
 pub(super) const PENALTY: KeyList =
     KeyList { table: "penalty", keys: &["first", "factor", "most", "forget", "extend"], later: &[] };
 
-pub(super) const ROUTE: KeyList = KeyList {
-    table: "route",
-    keys: &["match", "charge", "on_store_failure", "atomic", "cors"],
-    later: &[("step_up", "remove `step_up`, and ask for a fresh second factor in the application")],
-};
+pub(super) const ROUTE: KeyList =
+    KeyList { table: "route", keys: &["match", "charge", "on_store_failure", "atomic", "cors", "step_up"], later: &[] };
+
+pub(super) const STEP_UP: KeyList = KeyList { table: "step_up", keys: &["max_age", "acr", "amr", "bind"], later: &[] };
 
 pub(super) const CHARGE: KeyList = KeyList { table: "charge", keys: &["limit", "cost", "settle_within"], later: &[] };
 
@@ -100,6 +99,7 @@ pub(super) const OTP: KeyList = KeyList {
         "attempts",
         "budget",
         "cooldown",
+        "acr",
         "message",
         "subject",
         "domain",

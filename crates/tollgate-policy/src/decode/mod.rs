@@ -16,6 +16,7 @@ mod pumping;
 mod routes;
 mod settling;
 mod shards;
+mod step_up;
 mod texts;
 
 pub use keys::{KEYS, KeyList};

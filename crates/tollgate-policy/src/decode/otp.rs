@@ -6,6 +6,7 @@ use super::keys;
 use super::limits::LimitEntry;
 use super::lock::{Escalation, RangedDuration};
 use super::pumping;
+use super::step_up;
 use super::texts::Texts;
 use crate::canonical::Region;
 use crate::message::{Messages, OF_CODE, OF_SUBJECT, Placeholder};
@@ -64,6 +65,7 @@ pub(super) fn decode(
         Some(rule) => rule,
         None => COOLDOWN.usual(FIRST_COOLDOWN),
     };
+    let acr = fields.get("acr").map(|node| step_up::class(report, node));
     let message = fields.get("message").map(|node| message(report, node));
     let subject = fields.get("subject").map(|node| SUBJECT.read(report, node));
     let domain = fields.get("domain").map(|node| domain(report, node));
@@ -82,6 +84,7 @@ pub(super) fn decode(
         budget,
         window,
         cooldown: cooldown?,
+        acr: acr.map_or(Some(None), |acr| acr.map(Some))?,
         message: message.map_or(Some(None), |message| message.map(Some))?,
         subject: subject.map_or(Some(None), |subject| subject.map(Some))?,
         domain: domain.map_or(Some(None), |domain| domain.map(Some))?,

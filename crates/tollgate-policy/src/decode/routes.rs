@@ -4,6 +4,7 @@ use super::fields::{self, Fields, Node};
 use super::keys;
 use super::limits::{LimitEntry, store_failure};
 use super::settling;
+use super::step_up;
 use crate::algorithm::Algorithm;
 use crate::charges::{most_items, most_sharing};
 use crate::identity::{Identity, Source};
@@ -54,8 +55,10 @@ fn route(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> Option<M
     let charges = charges.and_then(|node| charges_of(report, node, scope, pattern.as_ref().map(|(_, p)| p), atomic));
     let on_store_failure = fields.get("on_store_failure").and_then(|node| store_failure(report, node));
     let cors = fields.get("cors").is_none_or(|node| cors(report, node, scope));
+    let step_up = fields.get("step_up").map(|node| step_up::decode(report, node, scope.identity));
     let (at, pattern) = pattern?;
-    Some(Matched { at, value: Route { pattern, charges: charges?, on_store_failure, atomic, cors } })
+    let step_up = step_up.map_or(Some(None), |step_up| step_up.map(Some))?;
+    Some(Matched { at, value: Route { pattern, charges: charges?, on_store_failure, atomic, cors, step_up } })
 }
 
 fn cors(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> bool {

@@ -178,7 +178,32 @@ fn figures_of_plans() {
 #[test]
 fn what_comes_later_is_refused_in_so_many_words() {
     let later = "not supported by this version";
-    one(&routes("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"5min\" }"), "16:1", later);
+    one(&routes("[edge]\nscope = \"regional\""), "13:2", later);
+}
+
+#[test]
+fn what_an_authentication_has_to_be() {
+    let step_up = |value: &str| routes(&format!("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = {value}"));
+    one(&step_up("\"5min\""), "16:11", "must be a table");
+    one(&step_up("{ acr = [\"mfa\"] }"), "16:11", "step_up has no `max_age`");
+    one(&step_up("{ max_age = \"25h\" }"), "16:23", "at most 86400 s");
+    one(&step_up("{ max_age = \"500ms\" }"), "16:23", "at least 1 s");
+    one(&step_up("{ max_age = \"5min\", acr = [] }"), "16:37", "1 to 16 values");
+    one(&step_up("{ max_age = \"5min\", acr = [\"a b\"] }"), "16:38", "cannot be a value");
+    one(&step_up("{ max_age = \"5min\", acr = [\"a\\\"b\"] }"), "16:38", "cannot be a value");
+    one(&step_up("{ max_age = \"5min\", amr = [\"otp\", \"otp\"] }"), "16:45", "is given twice");
+    one(&step_up("{ max_age = \"5min\", bind = [\"\"] }"), "16:39", "cannot be a value");
+    one(&step_up("{ max_age = \"5min\", maxage = 1 }"), "16:31", "unknown key `maxage`");
+}
+
+#[test]
+fn nobody_chooses_whose_authentication_counts() {
+    let route = "[limits.a]\nkey = [\"user\"]\nrate = \"1/h\"\n[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"5min\" }";
+    for (dimension, source) in [("user", "header.x-user"), ("tenant", "query.tenant"), ("session", "header.x-session")]
+    {
+        let text = format!("version = 1\n[identity]\n{dimension} = \"{source}\"\n{route}");
+        one(&text, "10:11", &format!("`step_up` needs `{dimension}` from whoever vouches"));
+    }
 }
 
 #[test]

@@ -102,6 +102,11 @@ fn valid_policies_pass_both() {
             .replace("\"user\"]", "\"d ?? everyone\"]"),
         limit("[plans]\nnames = [\"one\"]"),
         limit("headers = \"visible\"\n[http]\ncors = { origins = [\"*\"], credentials = false }"),
+        limit("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"1s\", bind = [] }"),
+        limit(
+            "[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = { max_age = \"1day\", acr = [\"a\", \"urn:x:~\"], amr = [\"otp\"], \
+             bind = [\"iban\", \"a b\"] }",
+        ),
         "version = 1\nhttp = { legacy_headers = [] }".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]\nchannels = [\"sms\", \"email\", \"event\"]\nmessage = { en = \"{code}\", pt-BR = \"{code}\" }\n\
@@ -274,6 +279,9 @@ fn structural_mistakes_fail_both() {
             "charge = [{ limit = \"a\", settle_within = 60 }]",
             "charge = [{ limit = \"a\", settle_within = \"a minute\" }]",
             "charge = [\"a\"]\nstep_up = {}",
+            "charge = [\"a\"]\nstep_up = { max_age = \"5min\", acr = [] }",
+            "charge = [\"a\"]\nstep_up = { max_age = \"5min\", acr = [\"a b\"] }",
+            "charge = [\"a\"]\nstep_up = { max_age = 300 }",
             "charge = [\"a\"]\non_store_failure = \"cached\"",
         ]
         .map(route),

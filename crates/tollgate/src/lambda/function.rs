@@ -90,6 +90,16 @@ impl Function {
         self.refresher.live()
     }
 
+    /// What is remembered of how callers have proved who they are, on the limiter's table. It is waited for a second, or as long as
+    /// for a decision if that is longer.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn sessions(&self) -> Arc<tollgate_mfa::Sessions> {
+        let items = tollgate_dynamodb::Items::new(self.limiter.store().clone());
+        let deadline = tollgate_dynamodb::Items::DEADLINE.max(self.deadline);
+        Arc::new(tollgate_mfa::Sessions::new(items.with_deadline(deadline)))
+    }
+
     fn write_metrics(&self) {
         if let Some(metrics) = &self.metrics {
             metrics.write();

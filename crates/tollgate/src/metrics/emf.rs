@@ -13,6 +13,9 @@ pub(super) const MOST_METRICS: usize = 100;
 /// Most values that a metric may have in a line.
 pub(super) const MOST_VALUES: usize = 100;
 
+/// Longest value of a dimension, bytes.
+const LONGEST_DIMENSION_VALUE: usize = 1024;
+
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -79,8 +82,31 @@ pub(super) fn is_namespace(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.bytes().all(ok) && !text.starts_with("AWS/") && text.trim() == text
 }
 
+/// The text as CloudWatch takes it for the value of a dimension: what it does not take is `?`, and the end of what is too long is left out.
+pub(super) fn as_dimension_value(text: &str) -> String {
+    let taken = text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' });
+    taken.take(LONGEST_DIMENSION_VALUE).collect()
+}
+
 /// Whether CloudWatch takes it for the value of a dimension.
 pub(super) fn is_dimension_value(text: &str) -> bool {
     let ok = |b: u8| b.is_ascii_graphic() || b == b' ';
-    (1..=1024).contains(&text.len()) && text.bytes().all(ok) && !text.starts_with(':') && !text.trim().is_empty()
+    (1..=LONGEST_DIMENSION_VALUE).contains(&text.len())
+        && text.bytes().all(ok)
+        && !text.starts_with(':')
+        && !text.trim().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{as_dimension_value, is_dimension_value};
+
+    #[test]
+    fn a_route_is_a_dimension_whatever_its_path_has_in_it() {
+        assert_eq!(as_dimension_value("GET,HEAD /items/{id}"), "GET,HEAD /items/{id}");
+        assert_eq!(as_dimension_value("GET /zahlung/für\u{a0}ü"), "GET /zahlung/f?r??");
+        for path in ["é".repeat(2000), "a".repeat(2000), "\u{7f}".to_owned()] {
+            assert!(is_dimension_value(&as_dimension_value(&format!("GET /{path}"))));
+        }
+    }
 }

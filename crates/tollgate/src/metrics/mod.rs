@@ -22,6 +22,8 @@
 //! | --- | --- | --- |
 //! | `LimitDecisions` | `Service`, `Limit`, `Outcome`, `Source` | each limit of each decision: `allowed`, `denied`, `never_fits`, `shadow_denied`, `shadow_never_fits`; without the store, `open` if the call passed and `closed` if not |
 //! | `RevisionConflict`, `PulledBack`, `Penalised`, `MissingDimension`, `TokensBeyondDebt` | `Service`, `Limit`; and `Service` alone | the limit |
+//! | `StepUpRequired` | `Service`, `Route`, `Reason`; and `Service` alone | 401s of a route with `step_up`: `missing`, `from_future`, `revoked`, `too_old`, `insufficient` |
+//! | `StepUpUnavailable` | `Service`, `Route`; and `Service` alone | 503s of such a route, since nobody knows |
 //! | `DecisionLatency`, milliseconds | `Service` | decisions, answered or not |
 //! | all [`Counters`] | `Service` | the process |
 //!

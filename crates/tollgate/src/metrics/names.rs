@@ -17,6 +17,10 @@ pub(super) const PULLED_BACK: &str = "PulledBack";
 pub(super) const PENALISED: &str = "Penalised";
 pub(super) const MISSING_DIMENSION: &str = "MissingDimension";
 
+/// Told of the whole and of a route.
+pub(super) const STEP_UP_REQUIRED: &str = "StepUpRequired";
+pub(super) const STEP_UP_UNAVAILABLE: &str = "StepUpUnavailable";
+
 /// A metric's name, and its count.
 type Named = (&'static str, fn(&Counts) -> u64);
 
@@ -63,6 +67,8 @@ pub(super) const COUNTS: &[Named] = &[
     ("UnprovenAddress", |c| c.unproven_addresses),
     ("SharedAddress", |c| c.shared_addresses),
     ("UnknownPlan", |c| c.unknown_plans),
+    (STEP_UP_REQUIRED, |c| c.step_ups_required),
+    (STEP_UP_UNAVAILABLE, |c| c.step_ups_unavailable),
     ("PumpingJudged", |c| c.judged),
     ("PumpingSuspected", |c| c.pumping_suspected),
     ("PumpingBlocked", |c| c.pumping_blocked),

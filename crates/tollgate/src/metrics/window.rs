@@ -1,14 +1,14 @@
 //! What has happened since the metrics were written last.
 //!
-//! Invariant: what is told is told once; it grows with the policy's limits and never with callers.
+//! Invariant: what is told is told once; it grows with the policy's limits and routes and never with callers.
 
-use super::emf::{Line, MOST_VALUES, Unit};
+use super::emf::{Line, MOST_VALUES, Unit, as_dimension_value};
 use super::names::{
     BEYOND_DEBT, COUNTS, LATENCY, LIMIT_DECISIONS, MISSING_DIMENSION, PENALISED, PULLED_BACK, REVISION_CONFLICT,
+    STEP_UP_REQUIRED, STEP_UP_UNAVAILABLE,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 use tollgate_core::take::Notice;
 use tollgate_core::{Charges, Decision, LimitDecision, LimitName, Mode, Outcome, Source, Unasked};
@@ -18,13 +18,16 @@ use tollgate_dynamodb::meter::Counts;
 /// What a limit said, and where that came from.
 type Said = (LimitName, &'static str, &'static str);
 
+/// A metric, and what of the policy it is told of: names and values of dimensions.
+type Apart = (&'static str, Vec<(&'static str, String)>);
+
 /// Everything but the counts, which are kept from the start.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     /// The counts that are told already.
     told: Counts,
     said: BTreeMap<Said, u64>,
-    of_limits: BTreeMap<(Arc<str>, &'static str), u64>,
+    apart: BTreeMap<Apart, u64>,
     latencies: Sample,
 }
 
@@ -42,6 +45,16 @@ impl Window {
             Event::Notice(Notice::Penalised(limit)) => self.of_limit(limit.as_str(), PENALISED, 1),
             Event::MissingDimension(limit) => self.of_limit(limit, MISSING_DIMENSION, 1),
             Event::BeyondDebt { limit, tokens } => self.of_limit(limit, BEYOND_DEBT, tokens),
+            Event::StepUpRequired { route, reason } => {
+                self.apart(
+                    STEP_UP_REQUIRED,
+                    vec![("Route", as_dimension_value(route)), ("Reason", reason.to_owned())],
+                    1,
+                );
+            }
+            Event::StepUpUnavailable(route) => {
+                self.apart(STEP_UP_UNAVAILABLE, vec![("Route", as_dimension_value(route))], 1);
+            }
             // The rest are counts of the process alone.
             _ => {}
         }
@@ -62,7 +75,11 @@ impl Window {
     }
 
     fn of_limit(&mut self, limit: &str, name: &'static str, n: u64) {
-        *self.of_limits.entry((limit.into(), name)).or_default() += n;
+        self.apart(name, vec![("Limit", limit.to_owned())], n);
+    }
+
+    fn apart(&mut self, name: &'static str, of: Vec<(&'static str, String)>, n: u64) {
+        *self.apart.entry((name, of)).or_default() += n;
     }
 
     /// The lines about what is not told yet, `counts` being all that was counted so far; nothing if nothing has happened.
@@ -82,9 +99,11 @@ impl Window {
             lines.extend(std::mem::take(&mut line).finish(timestamp_ms));
         }
         lines.extend(line.finish(timestamp_ms));
-        for ((limit, name), n) in std::mem::take(&mut self.of_limits) {
+        for ((name, of), n) in std::mem::take(&mut self.apart) {
+            let dimensions: Vec<_> =
+                std::iter::once(service).chain(of.iter().map(|(name, value)| (*name, value.as_str()))).collect();
             let mut line = Line::default();
-            line.add(namespace, &[service, ("Limit", &limit)], [(name, Unit::Count, n.into())]);
+            line.add(namespace, &dimensions, [(name, Unit::Count, n.into())]);
             lines.extend(line.finish(timestamp_ms));
         }
         lines

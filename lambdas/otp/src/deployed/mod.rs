@@ -29,6 +29,7 @@ async fn serve(function: Function) -> Result<(), Error> {
     let (directory, queue) = (Cognito::new(&sdk, settings.user_pool), Queue::new(&sdk, settings.queue_url, secrets));
     let (live, limiter) = (function.live().clone(), Arc::clone(&function.limiter));
     let service = Service::new(live, limiter, Otp::new(items(&function)), directory, Arc::new(queue));
+    let service = service.with_sessions(function.sessions());
     let service = match settings.captcha {
         Some(captcha) => service.with_captcha(captcha),
         None => service,

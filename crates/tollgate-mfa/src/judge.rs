@@ -1,0 +1,83 @@
+//! Whether a caller may go on: by its token, by what a factor has verified in its session, or by a grant for this one action.
+//!
+//! Invariant: nobody goes on without an authentication that is fresh, sufficient and not revoked, of this subject and session; of
+//! what a token says only its `auth_time` tells when that was, never when the token was made, and within a session it never moves.
+
+use crate::authentication::{Authentication, LEEWAY, Shortcoming};
+use crate::grant::Grant;
+use crate::record::{Session, Subject, Verified};
+use tollgate_core::Timestamp;
+use tollgate_policy::StepUp;
+
+/// What is known of a caller: by its token, and by the table at this moment.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// What the token says, if anybody vouches for one and it tells when.
+    pub token: Option<Authentication>,
+    /// The subject.
+    pub subject: Subject,
+    /// The session, if the token names one.
+    pub session: Option<Session>,
+}
+
+/// What a caller goes on by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Basis {
+    /// What a factor has verified in its session.
+    Record,
+    /// Its token. Its sign-in is still to be remembered for the session, at that instant; see [`Evidence::signed_in`].
+    Token,
+}
+
+impl Evidence {
+    /// Whether the caller may do what asks for an authentication of its session.
+    ///
+    /// # Errors
+    ///
+    /// What the best of its authentications falls short of.
+    pub fn judge(&self, required: &StepUp, now: Timestamp) -> Result<Basis, Shortcoming> {
+        let record = self.record(required, now).map(|()| Basis::Record);
+        record.or_else(|of_record| {
+            self.token(required, now).map(|()| Basis::Token).map_err(|of_token| of_token.max(of_record))
+        })
+    }
+
+    fn record(&self, required: &StepUp, now: Timestamp) -> Result<(), Shortcoming> {
+        let verified = self.session.as_ref().and_then(|session| session.verified.as_ref());
+        self.unrevoked(verified.ok_or(Shortcoming::Missing)?)?.meets(required, now)
+    }
+
+    fn unrevoked<'v>(&self, verified: &'v Verified) -> Result<&'v Authentication, Shortcoming> {
+        if verified.epoch == self.subject.epoch { Ok(&verified.authentication) } else { Err(Shortcoming::Revoked) }
+    }
+
+    fn token(&self, required: &StepUp, now: Timestamp) -> Result<(), Shortcoming> {
+        let token = self.token.as_ref().ok_or(Shortcoming::Missing)?;
+        // Whatever its session is known by.
+        if token.at > now + LEEWAY {
+            return Err(Shortcoming::FromFuture);
+        }
+        let at = self.signed_in().map_or(token.at, |signed_in| signed_in.min(token.at));
+        // Whoever wrote the token may have been ahead of the clock that the revocation was dated by.
+        if self.subject.revoked.is_some_and(|revoked| at <= revoked + LEEWAY) {
+            return Err(Shortcoming::Revoked);
+        }
+        Authentication { at, ..token.clone() }.meets(required, now)
+    }
+
+    /// The sign-in of the session, if it is remembered.
+    #[must_use]
+    pub fn signed_in(&self) -> Option<Timestamp> {
+        self.session.as_ref()?.signed_in
+    }
+
+    /// Whether `grant`, which was given for this subject, session and action, lets it be done once.
+    ///
+    /// # Errors
+    ///
+    /// What it falls short of.
+    pub fn judge_grant(&self, grant: Option<&Grant>, required: &StepUp, now: Timestamp) -> Result<(), Shortcoming> {
+        let verified = &grant.ok_or(Shortcoming::Missing)?.verified;
+        self.unrevoked(verified)?.meets(required, now)
+    }
+}
