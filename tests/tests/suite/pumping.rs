@@ -272,8 +272,14 @@ async fn a_bill_of_forty_times_the_usual_is_stopped_whatever_the_attack_is_like(
         assert!(defended.asked * 100 >= none.asked * 95, "the attack goes on: {}", defended.asked);
         assert!(defended.detected_after_min.is_some_and(|after| after <= 15.0), "{defended:?}");
         assert!(defended.lost * 50 < defended.undefended, "2%: {defended:?}");
-        // People whose numbers are among the attacker's are restricted with him if he solves CAPTCHAs, and only then.
-        assert!(defended.blocked * 100 < 3 * defended.people, "3%: {defended:?}");
+        // People whose numbers are among the attacker's are restricted with him if he solves CAPTCHAs, and only then; less who was known.
+        assert!(defended.blocked * 100 < defended.people, "1%: {defended:?}");
+        let strangers = &played.strangers;
+        assert!(
+            defended.blocked <= strangers.blocked && strangers.blocked * 100 < 3 * strangers.people,
+            "{strangers:?}"
+        );
+        assert_eq!(strangers.detected_after_min, defended.detected_after_min, "who is known hides no attack");
         assert_eq!(defended.false_alarms, 0, "{defended:?}");
     }
 }
