@@ -188,7 +188,7 @@ fn path(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {
         report.error(&node.span(), format!("{text:?} is every path"), "remove `paths` to limit every path");
         return None;
     }
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()+,=:@".contains(&b);
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'(),=:@".contains(&b);
     let segment = |segment: &str| !matches!(segment, "" | "." | "..") && segment.bytes().all(plain);
     if !path.strip_prefix('/').is_some_and(|inner| inner.split('/').all(segment)) {
         let message = format!("{text:?} is not a plain path");

@@ -1,0 +1,24 @@
+//! From a policy's `[edge]` to rules of AWS WAF: rendered, checked, planned, applied, and evaluated offline.
+//!
+//! # Layout
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `model` | a web ACL's rules as values |
+//! | [`render`] | from a policy to these; pure |
+//! | `shape` | these as JSON |
+//! | [`output`] | templates, properties and calls for other tools |
+//! | [`capacity`] | how many capacity units they take |
+//! | [`check`] | what WAF would refuse |
+//! | [`evaluate`] | what rules say of a request, whoever wrote them |
+
+pub mod capacity;
+pub mod check;
+pub mod evaluate;
+mod model;
+pub mod output;
+pub mod render;
+mod shape;
+
+pub use model::{Action, Body, Field, IpSet, Logging, Position, Rule, Statement, Transform, WebAcl};
+pub use shape::TAG;
