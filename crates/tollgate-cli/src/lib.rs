@@ -26,6 +26,7 @@ mod retiring;
 pub mod runtime_api;
 mod secrets;
 mod table;
+mod waf;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -73,6 +74,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Holds(args) => holds::run(&args).await,
             Command::Carry(args) => carry::run(&args).await,
             Command::Forget(args) => forget::run(&args).await,
+            Command::Waf(args) => waf::run(&args).await,
         }
     })
 }

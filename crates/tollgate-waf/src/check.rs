@@ -3,6 +3,9 @@
 //! Figures are those of the API Reference (`RateBasedStatement`, `CustomResponse`, `RegexMatchStatement`) and of the Developer Guide,
 //! "AWS WAF quotas".
 
+use crate::capacity;
+use crate::model::WebAcl;
+use crate::shape::{self, Api};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tollgate_policy::Edge;
@@ -33,6 +36,20 @@ pub fn acl(acl: &Value) -> Vec<String> {
         found.extend(of_rule.into_iter().map(|what| format!("rule {}: {what}", rule["Name"])));
     }
     found
+}
+
+/// What of a policy's rules alone WAF would refuse.
+#[must_use]
+pub fn rendered(of: &WebAcl) -> Vec<String> {
+    let arn = |name: &str| name.to_owned();
+    acl(&shape::new_acl(of, &Api(arn)).into()).into_iter().chain(capacity(of)).collect()
+}
+
+/// Whether the policy's rules alone take more than an ACL has.
+pub(crate) fn capacity(of: &WebAcl) -> Option<String> {
+    let units = capacity::of(&of.rules);
+    (units > capacity::MOST)
+        .then(|| format!("its rules take about {units} capacity units, and an ACL has {} at most", capacity::MOST))
 }
 
 /// Why no ACL can be put on a resource, or not this one: `None` if it can.

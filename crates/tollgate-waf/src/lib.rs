@@ -11,9 +11,14 @@
 //! | [`capacity`] | how many capacity units they take |
 //! | [`check`] | what WAF would refuse |
 //! | [`evaluate`] | what rules say of a request, whoever wrote them |
+//! | [`converge`] | bringing an ACL to what a policy says |
+//! | `aws` | the API, by the SDK; a feature |
 
+#[cfg(feature = "aws")]
+pub mod aws;
 pub mod capacity;
 pub mod check;
+pub mod converge;
 pub mod evaluate;
 mod model;
 pub mod output;

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bypass;
+mod converge;
 mod evaluate;
+mod fake;
+mod moto;
 mod origins;
 mod render;
 

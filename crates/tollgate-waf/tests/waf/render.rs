@@ -257,6 +257,19 @@ fn units_are_counted_by_the_guide_and_the_sample_is_well_within_the_price() {
 }
 
 #[test]
+fn rules_that_take_more_than_an_acl_has_are_found() {
+    let paths: Vec<String> = (0..400).map(|i| format!("\"/p{i}\"")).collect();
+    let text =
+        edge(&format!("[edge]\nrules = [{{ name = \"a\", rate = \"10/min\", paths = [{}] }}]", paths.join(", ")));
+    assert_eq!(check::rendered(&acl(SAMPLE)), Vec::<String>::new());
+    let found = check::rendered(&acl(&text));
+    assert!(found.iter().all(|found| found.contains("capacity units")), "{found:?}");
+    assert_eq!(found.is_empty(), capacity::of(&acl(&text).rules) <= capacity::MOST);
+    let more: Vec<String> = (0..600).map(|i| format!("\"/p{i}\"")).collect();
+    assert_eq!(check::rendered(&acl(&text.replace(&paths.join(", "), &more.join(", ")))).len(), 1);
+}
+
+#[test]
 fn what_waf_would_refuse_is_found() {
     let good = || sent(&acl(&SAMPLE.replace("stage   = \"count\"", "stage   = \"block\"")));
     assert_eq!(check::acl(&good()), Vec::<String>::new());
