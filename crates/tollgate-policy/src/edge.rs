@@ -119,6 +119,9 @@ pub struct Edge {
     pub web_acl: String,
     /// How the names of our rules, IP sets and bodies begin: what begins otherwise is somebody else's.
     pub prefix: String,
+    /// What requests have before the paths of rules and exemptions, as clients send them: the stage of a REST API, the base path of
+    /// a custom domain. Without a slash at the end; a request may also have none of them.
+    pub base_paths: Vec<String>,
     /// The egress sets, in file order.
     pub egress: Vec<EgressSet>,
     /// Who is calling; `None`: whoever opened the connection.

@@ -217,6 +217,7 @@
 //! | `prefix` | how the names of rules, IP sets and bodies begin that are this policy's; what begins otherwise is left alone | `"tollgate-"` |
 //! | `stage` | what happens to a request over a limit: `"count"`, `"block"`, `"captcha"`, `"challenge"` | `"count"` |
 //! | `priority` | the priority of the first rule; the others count up from it | 40 |
+//! | `base_paths` | `["/prod"]`: what requests may have before the paths of rules and exemptions, since WAF sees what clients send: the stage of a REST API that is called by its own URL, the base path of a custom domain | nothing |
 //! | `egress` | networks by name whose callers share addresses, `{ hq = ["203.0.113.0/24"] }` | none |
 //! | `forwarded` | `{ header = "X-Real-IP", if_invalid = "match" }`: the header that says who is calling, where a proxy in front overwrites it; and whether a request without a valid address there is taken for one over the limit (`"match"`), or for none (`"no-match"`). A request without that header is not counted at all | the address of the connection |
 //! | `bodies` | `{ slow = { type = "json", content = '...' } }`: what a blocked request is answered with; `type` is `"json"`, `"text"` or `"html"`, `content` 1 to 4,096 bytes | a JSON object with `error` and `message` |

@@ -11,6 +11,7 @@
 //! | [`capacity`] | how many capacity units they take |
 //! | [`check`] | what WAF would refuse |
 //! | [`evaluate`] | what rules say of a request, whoever wrote them |
+//! | [`offline()`] | a policy's rules, for these |
 //! | [`converge`] | bringing an ACL to what a policy says |
 //! | `aws` | the API, by the SDK; a feature |
 
@@ -21,9 +22,11 @@ pub mod check;
 pub mod converge;
 pub mod evaluate;
 mod model;
+mod offline;
 pub mod output;
 pub mod render;
 mod shape;
 
 pub use model::{Action, Body, Field, IpSet, Logging, Position, Rule, Statement, Transform, WebAcl};
+pub use offline::offline;
 pub use shape::TAG;

@@ -38,6 +38,7 @@ pub(super) fn decode(
     let scope = fields.get("scope").map(|node| fields::word(report, node, "scope", &SCOPES));
     let web_acl = fields.get("web_acl").map(|node| entity(report, node, "web_acl", "\"tollgate\""));
     let prefix = fields.get("prefix").map(|node| entity(report, node, "prefix", "\"tollgate-\""));
+    let base_paths = fields.get("base_paths").map(|node| edge_rules::base_paths(report, node));
     let egress = fields.get("egress").map(|node| egress(report, node));
     let forwarded = fields.get("forwarded").map(|node| forwarded(report, node));
     let bodies = fields.get("bodies").map(|node| bodies(report, node));
@@ -52,6 +53,7 @@ pub(super) fn decode(
         scope: scope.unwrap_or(Some(EdgeScope::Regional))?,
         web_acl: web_acl.unwrap_or_else(|| Some(NAME.to_owned()))?,
         prefix: prefix.unwrap_or_else(|| Some(PREFIX.to_owned()))?,
+        base_paths: base_paths.unwrap_or_else(|| Some(Vec::new()))?,
         egress: egress.unwrap_or_else(|| Some(Vec::new()))?,
         forwarded: forwarded.map_or(Some(None), |forwarded| forwarded.map(Some))?,
         bodies: bodies.unwrap_or_else(|| Some(BTreeMap::new()))?,

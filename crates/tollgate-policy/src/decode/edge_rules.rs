@@ -159,33 +159,48 @@ fn limit(report: &mut Report<'_>, node: Node<'_>) -> Option<(u64, Duration)> {
     Some((rate.n, window))
 }
 
+/// Paths in the one spelling that WAF's transformations leave of them.
 fn paths(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<String>> {
-    let list = fields::list(report, node, "paths", PATHS_EXAMPLE)?;
+    each_once(report, node, "paths", PATHS_EXAMPLE, |report, node, text| {
+        plain(report, node, text.strip_suffix("/*").unwrap_or(text)).map(|path| path.to_ascii_lowercase())
+    })
+}
+
+/// What stands before paths, in the case in which it is sent.
+pub(super) fn base_paths(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<String>> {
+    each_once(report, node, "base_paths", "[\"/prod\"]", |report, node, text| {
+        plain(report, node, text).map(str::to_owned)
+    })
+}
+
+fn each_once<'a>(
+    report: &mut Report<'_>,
+    node: Node<'a>,
+    what: &str,
+    example: &str,
+    of: impl Fn(&mut Report<'_>, Node<'a>, &'a str) -> Option<String>,
+) -> Option<Vec<String>> {
+    let list = fields::list(report, node, what, example)?;
     if list.is_empty() {
-        report.error(&node.span(), "`paths` is empty", "remove it to limit every path");
+        report.error(&node.span(), format!("`{what}` is empty"), "remove it to mean every path");
     }
     let mut paths: Vec<Option<String>> = Vec::with_capacity(list.len());
     for node in list.iter() {
-        let path = path(report, node);
+        let path = fields::text(report, node, "a path", "\"/api/auth/\"").and_then(|text| of(report, node, text));
         if path.is_some() && paths.contains(&path) {
-            report.error(
-                &node.span(),
-                "this path is given twice",
-                "write each path once; case and a last `/` do not count",
-            );
+            let help = "write each path once; in rules case does not count, nor does a last `/`";
+            report.error(&node.span(), "this path is given twice", help);
         }
         paths.push(path);
     }
     paths.into_iter().collect()
 }
 
-/// A path in the one spelling that WAF's transformations leave of it.
-fn path(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {
-    let text = fields::text(report, node, "a path", "\"/api/auth/\"")?;
-    let path = text.strip_suffix("/*").unwrap_or(text);
-    let path = path.strip_suffix('/').unwrap_or(path).to_ascii_lowercase();
+/// A path that is decoded and resolved, without a slash at the end.
+fn plain<'a>(report: &mut Report<'_>, node: Node<'_>, text: &'a str) -> Option<&'a str> {
+    let path = text.strip_suffix('/').unwrap_or(text);
     if path.is_empty() {
-        report.error(&node.span(), format!("{text:?} is every path"), "remove `paths` to limit every path");
+        report.error(&node.span(), format!("{text:?} is every path"), "remove it to mean every path");
         return None;
     }
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'(),=:@".contains(&b);

@@ -131,6 +131,7 @@ pub(super) const EDGE: KeyList = KeyList {
         "prefix",
         "stage",
         "priority",
+        "base_paths",
         "egress",
         "forwarded",
         "bodies",

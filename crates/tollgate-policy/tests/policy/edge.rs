@@ -15,6 +15,7 @@ web_acl = "shop"
 prefix = "shop_"
 stage = "block"
 priority = 100
+base_paths = ["/Prod/", "/v1/x"]
 egress = { hq = ["203.0.113.0/24", "2001:db8:1::/48"], lab = ["192.0.2.7/32"] }
 forwarded = { header = "X-Real-IP", if_invalid = "no-match" }
 bodies = { slow = { type = "html", content = "<p>slow down" } }
@@ -44,6 +45,7 @@ fn everything_that_is_said_is_known() {
         (blocks(0), blocks(1)),
         (vec!["203.0.113.0/24".into(), "2001:db8:1::/48".into()], vec!["192.0.2.7/32".into()])
     );
+    assert_eq!(edge.base_paths.join(" "), "/Prod /v1/x");
     let forwarded = edge.forwarded.as_ref().expect("a header");
     assert_eq!((forwarded.header.as_str(), forwarded.counts_invalid), ("X-Real-IP", false));
     assert_eq!((edge.bodies["slow"].kind, edge.headers["x-limited-by"].as_str()), (BodyKind::Html, "edge"));
@@ -99,6 +101,9 @@ fn what_an_edge_says_of_itself() {
     one(&with_rule("prefix = \"AWS-x\""), "3:10", "reserved");
     one(&with_rule("egress = { hq = [\"203.0.113.7/24\"] }"), "3:18", "not a block of addresses");
     one(&with_rule("egress = { hq = [\"::/0\"] }"), "3:18", "everybody");
+    one(&with_rule("base_paths = [\"/a//b\"]"), "3:15", "is not a plain path");
+    one(&with_rule("base_paths = [\"/\"]"), "3:15", "is every path");
+    one(&with_rule("base_paths = [\"/a\", \"/a/\"]"), "3:21", "given twice");
     one(&with_rule("egress = { hq = [] }"), "3:17", "has 0 blocks");
     one(&with_rule("forwarded = { if_invalid = \"match\" }"), "3:13", "no `header`");
     one(&with_rule("bodies = { a = { type = \"json\" } }"), "3:16", "no `content`");

@@ -14,17 +14,23 @@ pub struct Request {
     pub query: String,
     /// Header fields, in order.
     pub headers: Vec<(String, String)>,
-    /// Who has opened the connection.
-    pub source: IpAddr,
+    /// Who has opened the connection; `None` if that is not known.
+    pub source: Option<IpAddr>,
 }
 
 impl Request {
     /// A request for `target`, a path with a query if it has one.
     #[must_use]
-    pub fn new(method: &str, target: &str, source: IpAddr) -> Self {
+    pub fn new(method: &str, target: &str, source: impl Into<Option<IpAddr>>) -> Self {
         let target = target.split('#').next().unwrap_or(target);
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        Self { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), headers: Vec::new(), source }
+        Self {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers: Vec::new(),
+            source: source.into(),
+        }
     }
 
     /// With a header field.

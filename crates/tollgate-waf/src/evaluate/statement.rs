@@ -76,7 +76,7 @@ impl Judge<'_> {
         let blocks = self.ip_sets.get(of["ARN"].as_str()?)?;
         let config = &of["IPSetForwardedIPConfig"];
         if !config.is_object() {
-            return is_in_any(self.request.source, blocks);
+            return is_in_any(self.request.source?, blocks);
         }
         let addresses = match address::told(self.request, config["HeaderName"].as_str()?) {
             Told::Absent => return Some(Truth::No),

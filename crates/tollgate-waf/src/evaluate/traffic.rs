@@ -136,8 +136,9 @@ impl Traffic {
             return outcome;
         }
         let Some(key) = key(rate, request) else {
-            // The fallback: a header without an address is taken for one over the limit, or for none.
-            return outcome;
+            // A header without an address is taken for one over the limit; whose connection it is, is not known.
+            let caught = if rate["AggregateKeyType"] == "FORWARDED_IP" { Caught::Surely } else { Caught::Perhaps };
+            return RuleOutcome { caught, ..outcome };
         };
         let (counted, caught) = self.count(place, key, rate, at);
         RuleOutcome { counted: Some(counted), caught, ..outcome }
@@ -217,6 +218,6 @@ fn key(rate: &Value, request: &Request) -> Option<String> {
             _ => None,
         },
         "CONSTANT" => Some(String::new()),
-        _ => Some(request.source.to_string()),
+        _ => request.source.map(|source| source.to_string()),
     }
 }

@@ -11,20 +11,20 @@ const NONE: &[Transform] = &[];
 /// A segment that a parameter stands for: nothing in it that an origin could decode, resolve or cut off.
 const SEGMENT: &str = "[A-Za-z0-9_~-][A-Za-z0-9._~-]*";
 
-/// The requests of an exemption; `None` if it is every request, which a policy with `[edge]` cannot have.
-pub(super) fn requests(pattern: &Pattern) -> Option<Statement> {
+/// The requests of an exemption, behind a base path or none; `None` if it is every request, which a policy with `[edge]` cannot have.
+pub(super) fn requests(base: &str, pattern: &Pattern) -> Option<Statement> {
     let parts = pattern.path();
     let methods = pattern.methods().map(|methods| {
         let is = |method: &String| exactly(Field::Method, method.clone());
         Statement::any(methods.iter().map(is).collect())
     });
-    let conditions = [parts.as_deref().map(path), methods.flatten()];
+    let conditions = [parts.as_deref().map(|parts| path(base, parts)), methods.flatten()];
     Statement::all(conditions.into_iter().flatten().collect())
 }
 
-fn path(parts: &[PathPart<'_>]) -> Statement {
-    let mut plain = String::new();
-    let mut expression = "^".to_owned();
+fn path(base: &str, parts: &[PathPart<'_>]) -> Statement {
+    let mut plain = base.to_owned();
+    let mut expression = format!("^{}", literal(base));
     let mut is_plain = true;
     for part in parts {
         match part {

@@ -18,8 +18,10 @@ const OUR_CONTENT: &str = r#"{"error":"rate_limited","message":"Too many request
 #[must_use]
 pub fn web_acl(policy: &Policy) -> Option<WebAcl> {
     let edge = policy.edge()?;
-    let exempt: Vec<Statement> = policy.exemptions().iter().filter_map(|of| exempt::requests(of.pattern())).collect();
-    let exempt = Statement::any(exempt);
+    let bases = || std::iter::once("").chain(edge.base_paths.iter().map(String::as_str));
+    let exempt =
+        policy.exemptions().iter().flat_map(|of| bases().filter_map(|base| exempt::requests(base, of.pattern())));
+    let exempt = Statement::any(exempt.collect());
     let mut rules: Vec<Rule> = edge.rules.iter().map(|rule| one(edge, rule, exempt.as_ref())).collect();
     rules.sort_by_key(|rule| rule.priority);
     let named = |name: &str| edge.rules.iter().any(|rule| rule.egress.iter().any(|set| set == name));
@@ -40,7 +42,7 @@ pub fn web_acl(policy: &Policy) -> Option<WebAcl> {
 }
 
 fn one(edge: &Edge, rule: &EdgeRule, exempt: Option<&Statement>) -> Rule {
-    let mut conditions: Vec<Statement> = paths::under_any(&rule.paths).into_iter().collect();
+    let mut conditions: Vec<Statement> = paths::under_any(&with_bases(edge, &rule.paths)).into_iter().collect();
     let egress = rule.egress.iter().filter_map(|name| edge.egress.iter().find(|set| set.name == *name));
     let egress = egress.flat_map(|set| ip_sets(edge, &set.name, &set.blocks)).map(|set| Statement::In {
         ip_set: set.name,
@@ -57,6 +59,12 @@ fn one(edge: &Edge, rule: &EdgeRule, exempt: Option<&Statement>) -> Rule {
         scope_down: Statement::all(conditions),
         action: action(edge, rule),
     }
+}
+
+/// Each path as it is, and behind each base path.
+fn with_bases(edge: &Edge, paths: &[String]) -> Vec<String> {
+    let behind = |base: &String| paths.iter().map(|path| base.to_ascii_lowercase() + path).collect::<Vec<_>>();
+    paths.iter().cloned().chain(edge.base_paths.iter().flat_map(behind)).collect()
 }
 
 fn action(edge: &Edge, rule: &EdgeRule) -> Action {

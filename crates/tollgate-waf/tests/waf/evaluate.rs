@@ -2,6 +2,7 @@
 
 use crate::{CLIENT, client};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::time::Duration;
 use tollgate_waf::evaluate::{Caught, Decided, Request, Rules, Traffic, Truth};
 
@@ -43,7 +44,7 @@ fn a_limit_catches_near_it_and_surely_only_when_waf_has_had_time_to_look() {
 fn addresses_are_counted_by_themselves() {
     let mut traffic = Traffic::new(acl(&[rule("r", 0, rate(10), "Block")]));
     for i in 0..100 {
-        let request = Request::new("GET", "/", format!("192.0.2.{i}").parse().unwrap());
+        let request = Request::new("GET", "/", format!("192.0.2.{i}").parse::<IpAddr>().unwrap());
         assert_eq!(traffic.take(&request, Duration::from_secs(31)).rules[0].caught, Caught::No);
     }
 }
@@ -101,7 +102,7 @@ fn addresses_are_in_blocks_of_their_version() {
     ] {
         let statement = json!({ "IPSetReferenceStatement": { "ARN": "set" } });
         let rules = acl(&[rule("r", 0, statement, "Block")]).with_ip_set("set", [block.to_owned()]);
-        let request = Request::new("GET", "/", address.parse().unwrap());
+        let request = Request::new("GET", "/", address.parse::<IpAddr>().unwrap());
         assert_eq!(rules.counts("r", &request), Some(expected), "{address} {block}");
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::net::IpAddr;
 use tollgate_policy::Policy;
 use tollgate_waf::evaluate::Rules;
-use tollgate_waf::{WebAcl, output, render as rendering};
+use tollgate_waf::{WebAcl, offline, output, render as rendering};
 
 /// The sample that ships.
 const SAMPLE: &str = include_str!("../../../../infra/tollgate.toml");
@@ -36,11 +36,7 @@ fn sent(acl: &WebAcl) -> Value {
 
 /// The rules of a policy as WAF would have them, read by code that knows nothing of how they are made.
 fn rules(policy: &str) -> Rules {
-    let acl = acl(policy);
-    let sets = acl.ip_sets.iter().map(|set| (set.name.clone(), set.blocks.iter().map(ToString::to_string)));
-    sets.fold(Rules::of(&sent(&acl)), |rules, (name, blocks)| {
-        rules.with_ip_set(format!("${{{name}.ARN}}"), blocks.collect::<Vec<_>>())
-    })
+    offline(&acl(policy))
 }
 
 fn client() -> IpAddr {

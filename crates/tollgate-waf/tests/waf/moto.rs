@@ -2,6 +2,7 @@
 
 use crate::{SAMPLE, acl, bypass, client};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Duration;
 use tollgate_dynamodb::connect::Connection;
@@ -192,7 +193,7 @@ async fn nothing_gets_past_the_rules_that_are_read_back() {
         let rules = read_back(&waf, &wanted).await;
         bypass::nothing_gets_past(&[rules.clone(), rules.clone().assuming(Assumptions::ALL[3])], 3_000);
         let counts = |method: &str, path: &str, from: &str| {
-            rules.counts("tollgate-rate-all", &Request::new(method, path, from.parse().unwrap()))
+            rules.counts("tollgate-rate-all", &Request::new(method, path, from.parse::<IpAddr>().unwrap()))
         };
         let client = client().to_string();
         assert_eq!(counts("POST", "/webhooks/payments", &client), Some(Truth::No));

@@ -3,6 +3,7 @@
 use crate::{CLIENT, SAMPLE, acl, edge, rules, sent};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use tollgate_policy::Edge;
 use tollgate_waf::evaluate::{Request, Truth};
 use tollgate_waf::{capacity, check, output};
@@ -60,9 +61,28 @@ fn an_egress_set_is_left_out_by_its_addresses_and_each_version_is_a_set() {
     let names: Vec<_> = acl(&text).ip_sets.iter().map(|set| set.name.clone()).collect();
     assert_eq!(names, ["tollgate-hq-ipv4", "tollgate-hq-ipv6"], "what no rule names is not made");
     let rules = rules(&text);
-    let counts = |address: &str| rules.counts("tollgate-all", &Request::new("GET", "/", address.parse().unwrap()));
+    let counts =
+        |address: &str| rules.counts("tollgate-all", &Request::new("GET", "/", address.parse::<IpAddr>().unwrap()));
     assert_eq!([counts("203.0.113.9"), counts("2001:db8:1::1")], [Some(Truth::No); 2]);
     assert_eq!([counts(CLIENT), counts("192.0.2.7"), counts("2001:db8:2::1")], [Some(Truth::Yes); 3]);
+}
+
+#[test]
+fn what_stands_before_a_path_neither_hides_it_nor_makes_it_exempt() {
+    let rules = rules(&SAMPLE.replace("[edge]\n", "[edge]\nbase_paths = [\"/Prod\", \"/v1\"]\n"));
+    let counts = |rule: &str, method: &str, path: &str| {
+        rules.counts(rule, &Request::new(method, path, CLIENT.parse::<std::net::IpAddr>().unwrap())) == Some(Truth::Yes)
+    };
+    for base in ["", "/Prod", "/v1", "/prod", "//Prod", "/x/../Prod"] {
+        assert!(counts("tollgate-rate-auth", "POST", &format!("{base}/api/auth/login")), "{base}");
+    }
+    assert!(!counts("tollgate-rate-auth", "POST", "/v2/api/auth"));
+    for base in ["", "/Prod", "/v1"] {
+        assert!(!counts("tollgate-rate-all", "POST", &format!("{base}/webhooks/payments")), "{base}");
+    }
+    for base in ["/prod", "//v1", "/v2", "/Prod/v1"] {
+        assert!(counts("tollgate-rate-all", "POST", &format!("{base}/webhooks/payments")), "{base}");
+    }
 }
 
 #[test]
@@ -72,7 +92,7 @@ fn nobody_is_exempt_for_sending_no_address() {
          rules = [{ name = \"all\", rate = \"100/min\", except = { egress = [\"hq\"] } }]",
     ));
     let counts = |value: &str| {
-        let request = Request::new("GET", "/", CLIENT.parse().unwrap()).header("X-Real-IP", value);
+        let request = Request::new("GET", "/", CLIENT.parse::<IpAddr>().unwrap()).header("X-Real-IP", value);
         rules.counts("tollgate-all", &request)
     };
     assert_eq!(
@@ -91,7 +111,7 @@ fn several_exemptions_and_sets_are_left_out_together() {
         assert_eq!(check::acl(&sent(&acl(&text))), Vec::<String>::new());
         let rules = rules(&text);
         for i in 0..5 {
-            let request = Request::new("POST", &format!("/hooks/{i}"), CLIENT.parse().unwrap());
+            let request = Request::new("POST", &format!("/hooks/{i}"), CLIENT.parse::<IpAddr>().unwrap());
             assert_eq!(rules.counts("tollgate-all", &request), Some(if i < n { Truth::No } else { Truth::Yes }));
         }
     }
