@@ -161,6 +161,6 @@ impl Policy {
     /// What AWS WAF does in front; `None` if the policy has no `[edge]`.
     #[must_use]
     pub fn edge(&self) -> Option<&Edge> {
-        self.edge.as_ref()
+        self.edge.as_deref()
     }
 }

@@ -88,7 +88,8 @@ pub struct Policy {
     exemptions: Vec<Exemption>,
     http: Http,
     pub(crate) otp: Option<OtpRules>,
-    pub(crate) edge: Option<Edge>,
+    /// Apart: it is large, and nothing that serves looks at it.
+    pub(crate) edge: Option<Box<Edge>>,
     pub(crate) secrets: KeySecrets,
 }
 
@@ -138,7 +139,7 @@ impl Policy {
     }
 
     pub(crate) fn behind(mut self, edge: Option<Edge>) -> Self {
-        self.edge = edge;
+        self.edge = edge.map(Box::new);
         self
     }
 

@@ -32,5 +32,6 @@ mod shards;
 mod stores;
 mod table;
 mod through;
+mod waf;
 mod windows;
 mod writes;

@@ -81,8 +81,8 @@ pub struct Outcome {
 #[derive(Debug, Clone)]
 pub struct Traffic {
     rules: Rules,
-    /// The instants of requests by rule and key, as far back as they matter.
-    seen: BTreeMap<(usize, String), VecDeque<Duration>>,
+    /// By rule and key.
+    seen: BTreeMap<(usize, String), Window>,
 }
 
 impl Traffic {
@@ -145,35 +145,49 @@ impl Traffic {
     }
 
     fn count(&mut self, place: usize, key: String, rate: &Value, at: Duration) -> (Counted, Caught) {
-        let window = Duration::from_secs(rate["EvaluationWindowSec"].as_u64().unwrap_or(USUAL_WINDOW));
+        let length = Duration::from_secs(rate["EvaluationWindowSec"].as_u64().unwrap_or(USUAL_WINDOW));
         let limit = rate["Limit"].as_u64().unwrap_or(u64::MAX);
-        let seen = self.seen.entry((place, key.clone())).or_default();
-        seen.push_back(at);
-        let oldest = at.saturating_sub(window + USUAL_DELAY);
-        while seen.front().is_some_and(|first| *first < oldest) {
-            seen.pop_front();
-        }
-        // How many were in the window that ended so long ago. It was over the limit all the time exactly if it was so at its
-        // beginning and whenever one fell out of it.
-        let within = |end: Duration| {
-            let from = end.saturating_sub(window);
-            let inside = |t: &&Duration| **t <= end && (**t > from || end < window);
-            u64::try_from(seen.iter().filter(inside).count()).unwrap_or(u64::MAX)
-        };
-        let in_window = within(at);
-        let earliest = at.saturating_sub(USUAL_DELAY);
-        let falls_out = seen.iter().map(|t| *t + window).filter(|end| (earliest..=at).contains(end));
-        let looks: Vec<u64> = falls_out.chain([earliest, at]).map(within).collect();
-        // Before the beginning there was nothing.
-        let is_long_enough = at >= USUAL_DELAY;
-        let caught = if is_long_enough && looks.iter().all(|n| *n > limit) {
-            Caught::Surely
-        } else if seen.iter().filter(|t| **t >= earliest).map(|t| within(*t)).chain(looks).any(|n| n > limit) {
-            Caught::Perhaps
-        } else {
-            Caught::No
-        };
+        let window = self.seen.entry((place, key.clone())).or_default();
+        let caught = window.take(at, length, usize::try_from(limit).unwrap_or(usize::MAX));
+        let in_window = u64::try_from(window.seen.len()).unwrap_or(u64::MAX);
         (Counted { key, in_window, limit }, caught)
+    }
+}
+
+/// The requests of one key in the window that ends with the last of them, and when it was over the limit.
+#[derive(Debug, Clone, Default)]
+struct Window {
+    seen: VecDeque<Duration>,
+    /// Since when it has been over the limit, and until when; `None`: it still is.
+    over: Option<(Duration, Option<Duration>)>,
+}
+
+impl Window {
+    fn take(&mut self, at: Duration, length: Duration, limit: usize) -> Caught {
+        // It is over the limit until so many have fallen out that those that are left are the limit.
+        let last_over = self.seen.len().checked_sub(limit + 1).and_then(|excess| self.seen.get(excess));
+        let until = last_over.map(|last| *last + length);
+        while self.seen.front().is_some_and(|first| *first + length <= at) {
+            self.seen.pop_front();
+        }
+        self.seen.push_back(at);
+        let is_over = self.seen.len() > limit;
+        self.over = match (self.over, until) {
+            // What falls out while others come at the same instant is no break.
+            (Some((since, None)), Some(until)) if until < at || !is_over => Some((since, Some(until))),
+            (over, _) => over,
+        };
+        self.over = match self.over {
+            Some((since, Some(until))) if is_over && until == at => Some((since, None)),
+            Some((_, Some(_))) | None if is_over => Some((at, None)),
+            over => over,
+        };
+        match self.over {
+            Some((since, None)) if since + USUAL_DELAY <= at => Caught::Surely,
+            Some((_, None)) => Caught::Perhaps,
+            Some((_, Some(until))) if until + USUAL_DELAY > at => Caught::Perhaps,
+            _ => Caught::No,
+        }
     }
 }
 

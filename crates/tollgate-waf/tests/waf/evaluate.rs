@@ -40,6 +40,39 @@ fn a_limit_catches_near_it_and_surely_only_when_waf_has_had_time_to_look() {
     assert_eq!(outcome.rules[0].counted.as_ref().map(|counted| (counted.in_window, counted.limit)), Some((1, 10)));
 }
 
+/// The caveats taken literally: at each instant of the last 30 s, how many requests were in the window that ended then.
+fn by_definition(seen: &[u64], limit: usize, length: u64) -> Caught {
+    let now = *seen.last().unwrap();
+    let within = |end: u64| seen.iter().filter(|t| **t <= end && **t + length > end).count();
+    let looks: Vec<bool> = (0..=30).map(|late| now.checked_sub(late).is_some_and(|end| within(end) > limit)).collect();
+    match (looks.iter().all(|over| *over), looks.contains(&true)) {
+        (true, _) => Caught::Surely,
+        (_, true) => Caught::Perhaps,
+        _ => Caught::No,
+    }
+}
+
+#[test]
+fn a_window_says_what_looking_at_each_instant_would() {
+    let mut rng = fastrand::Rng::with_seed(9);
+    let mut kinds = [0; 3];
+    for _ in 0..300 {
+        let (mut traffic, mut seen, mut at) = (Traffic::new(acl(&[rule("r", 0, rate(10), "Count")])), Vec::new(), 0);
+        for _ in 0..80 {
+            // Whole seconds, so that looking once a second is looking at each instant.
+            at += if rng.u8(0..8) == 0 { rng.u64(0..70) } else { rng.u64(0..7) };
+            seen.push(at);
+            let outcome = traffic.take(&get("/"), Duration::from_secs(at));
+            let caught = outcome.rules[0].caught;
+            // The request itself is in the window from its own instant on; those of one second come one after another.
+            let expected = by_definition(&seen, 10, 60);
+            assert_eq!(caught, expected, "{seen:?}");
+            kinds[caught as usize] += 1;
+        }
+    }
+    assert!(kinds.iter().all(|n| *n > 500), "{kinds:?}");
+}
+
 #[test]
 fn addresses_are_counted_by_themselves() {
     let mut traffic = Traffic::new(acl(&[rule("r", 0, rate(10), "Block")]));

@@ -1,6 +1,6 @@
 //! Rules of AWS WAF: what a policy comes to, what gets past it, what WAF would refuse, and how an ACL is brought to it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod bypass;
 mod converge;
