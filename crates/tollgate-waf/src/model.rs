@@ -45,6 +45,13 @@ pub struct Rule {
     pub action: Action,
 }
 
+impl Rule {
+    /// The same rule, with nothing but a count of what it catches.
+    pub fn count_only(&mut self) {
+        self.action = Action::Count;
+    }
+}
+
 /// What happens to a request that a rule has caught.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

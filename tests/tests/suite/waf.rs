@@ -110,3 +110,30 @@ fn explain_tells_which_rules_in_front_count_a_request() {
     assert_eq!(explain("/api/auth/x", &["--source-ip", "203.0.113.9"]), [Some(false); 2]);
     assert_eq!(explain("/api/auth/x", &[]), [None, None], "nobody knows from where");
 }
+
+#[test]
+fn replay_tells_what_the_rules_in_front_would_have_caught() {
+    // 102 sign-ins in 102 s by one address, spelled in two ways, and one from the office that is left out.
+    let line = |second: u64, address: &str, target: &str| {
+        let (minute, second) = (second / 60, second % 60);
+        format!("{address} - - [17/May/2015:10:{minute:02}:{second:02} +0000] \"POST {target} HTTP/1.1\" 401 12\n")
+    };
+    let target = |i: u64| if i % 2 == 0 { "/api/auth/login" } else { "//API/%61uth/login" };
+    let log: String = (0..102).map(|i| line(i, "198.51.100.7", target(i))).collect();
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), log + &line(5, "203.0.113.9", "/api/auth/login")).unwrap();
+    let log = file.path().to_str().unwrap();
+    let secrets = ("TOLLGATE_KEY_SECRETS", "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8");
+    let replayed = |args: &[&str]| {
+        let mut command = tollgate();
+        command.current_dir(repository(".")).env(secrets.0, secrets.1).args(["replay", log]).args(args);
+        command.output().expect("the command runs")
+    };
+    let report = json(&replayed(&["--json"]));
+    assert_eq!(report["requests"], 103);
+    let auth = &report["edge"][1];
+    let figures = ["counted", "over", "over_surely", "addresses"].map(|key| auth[key].as_u64());
+    assert_eq!((auth["rule"].as_str(), figures), (Some("tollgate-rate-auth"), [Some(102), Some(2), Some(0), Some(1)]));
+    assert_eq!(auth["top_over"][0]["address"], "198.51.100.7");
+    assert!(stdout(&replayed(&[])).contains("102 counted, 2 over the limit of 1 address(es)"));
+}
