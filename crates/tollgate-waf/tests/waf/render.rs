@@ -2,7 +2,7 @@
 
 use crate::{CLIENT, SAMPLE, acl, edge, rules, sent};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use tollgate_policy::Edge;
 use tollgate_waf::evaluate::{Request, Truth};
@@ -274,6 +274,22 @@ fn units_are_counted_by_the_guide_and_the_sample_is_well_within_the_price() {
     // Two string matches and three expressions; each chain of three transformations is paid for once.
     assert_eq!(capacity::of(&with_path.rules), 2 + 2 * 2 + 3 * 3 + 2 * 30);
     assert!(capacity::of(&acl(SAMPLE).rules) < capacity::INCLUDED / 4);
+}
+
+/// Another project reads the rules and weighs each statement by itself, a transformation each time and `NONE` as one: never less than ours.
+#[test]
+fn another_reading_of_the_api_takes_the_rules_and_finds_no_fewer_units_than_that() {
+    for stage in ["count", "block", "captcha", "challenge"] {
+        let acl = acl(&SAMPLE.replace("stage   = \"count\"", &format!("stage   = \"{stage}\"")));
+        let rules = winterbaume_wafv2_webacl_rule_parser::parse_rules(&sent(&acl)["Rules"]).unwrap();
+        assert_eq!(rules.len(), acl.rules.len());
+        let theirs = winterbaume_wafv2_wcu_calculator::calculate_capacity(&rules, &HashMap::new()).unwrap();
+        assert!((capacity::of(&acl.rules)..capacity::INCLUDED).contains(&theirs), "{theirs}");
+    }
+    let one = acl(&edge("[edge]\nrules = [{ name = \"a\", rate = \"10/min\" }]"));
+    let rules = winterbaume_wafv2_webacl_rule_parser::parse_rules(&sent(&one)["Rules"]).unwrap();
+    let theirs = winterbaume_wafv2_wcu_calculator::calculate_capacity(&rules, &HashMap::new()).unwrap();
+    assert_eq!(theirs, capacity::of(&one.rules), "where nothing is shared");
 }
 
 #[test]
