@@ -50,7 +50,7 @@ pub enum Command {
     Carry(CarryArgs),
     /// Erase a key: its items, and those of every key that has all of its dimensions
     Forget(KeyArgs),
-    /// Make rules of AWS WAF from a policy's [edge], see what differs, bring an ACL to it
+    /// Make a policy's rules of AWS WAF, see what differs, bring an ACL to them
     Waf(WafArgs),
 }
 

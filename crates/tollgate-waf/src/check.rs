@@ -46,7 +46,7 @@ pub fn rendered(of: &WebAcl) -> Vec<String> {
 }
 
 /// Whether the policy's rules alone take more than an ACL has.
-pub(crate) fn capacity(of: &WebAcl) -> Option<String> {
+fn capacity(of: &WebAcl) -> Option<String> {
     let units = capacity::of(&of.rules);
     (units > capacity::MOST)
         .then(|| format!("its rules take about {units} capacity units, and an ACL has {} at most", capacity::MOST))

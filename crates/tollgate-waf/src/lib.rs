@@ -1,5 +1,22 @@
 //! From a policy's `[edge]` to rules of AWS WAF: rendered, checked, planned, applied, and evaluated offline.
 //!
+//! ```
+//! use tollgate_policy::Policy;
+//! use tollgate_waf::evaluate::{Request, Truth};
+//! use tollgate_waf::{offline, render};
+//!
+//! let text = r#"
+//!     version = 1
+//!     [edge]
+//!     rules = [{ name = "rate-auth", paths = ["/api/auth/"], rate = "100/5min" }]
+//! "#;
+//! let policy = Policy::parse(text).map_err(|findings| findings.render("tollgate.toml"))?.policy;
+//! let acl = render::web_acl(&policy).ok_or("no [edge]")?;
+//! let crooked = Request::new("POST", "/webhooks/../api/%61uth/login", None);
+//! assert_eq!(offline(&acl).counts("tollgate-rate-auth", &crooked), Some(Truth::Yes));
+//! # Ok::<(), String>(())
+//! ```
+//!
 //! # Layout
 //!
 //! | module | what it is |

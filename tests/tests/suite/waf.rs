@@ -118,7 +118,7 @@ fn replay_tells_what_the_rules_in_front_would_have_caught() {
         let (minute, second) = (second / 60, second % 60);
         format!("{address} - - [17/May/2015:10:{minute:02}:{second:02} +0000] \"POST {target} HTTP/1.1\" 401 12\n")
     };
-    let target = |i: u64| if i % 2 == 0 { "/api/auth/login" } else { "//API/%61uth/login" };
+    let target = |i: u64| if i.is_multiple_of(2) { "/api/auth/login" } else { "//API/%61uth/login" };
     let log: String = (0..102).map(|i| line(i, "198.51.100.7", target(i))).collect();
     let file = NamedTempFile::new().unwrap();
     std::fs::write(file.path(), log + &line(5, "203.0.113.9", "/api/auth/login")).unwrap();

@@ -2,7 +2,7 @@
 
 use super::observe::Found;
 use super::pace::Paced;
-use super::plan::{addresses, changes, merged, stale_ip_sets, told_addresses};
+use super::plan::{addresses, changes, check_alone, merged, stale_ip_sets, told_addresses};
 use super::{Change, Error, Observed, Operation, Patience, Progress, Result, Waf, Wanted, merge, observe};
 use crate::check;
 use crate::model::{IpSet, WebAcl};
@@ -26,6 +26,7 @@ pub struct Applied {
 /// Those of [`plan`](super::plan()), before anything is written; then [`Error::Contended`] or [`Error::Call`], after which another
 /// `apply` goes on from where this one stopped.
 pub async fn apply<W: Waf>(waf: &W, wanted: &Wanted, patience: Patience, progress: Progress<'_>) -> Result<Applied> {
+    check_alone(wanted)?;
     let waf = Paced::new(waf, patience, progress);
     let mut observed = observe::all(&waf, wanted).await?;
     let changes = changes(wanted, &observed)?;

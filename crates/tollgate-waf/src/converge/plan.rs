@@ -110,13 +110,14 @@ impl fmt::Display for Change {
 /// [`Error::Check`] if WAF would refuse it, [`Error::Foreign`] if something of a name is somebody else's, [`Error::Resource`], or
 /// [`Error::Call`].
 pub async fn plan<W: Waf>(waf: &W, wanted: &Wanted, patience: Patience, progress: Progress<'_>) -> Result<Vec<Change>> {
+    check_alone(wanted)?;
     let waf = Paced::new(waf, patience, progress);
     let observed = observe::all(&waf, wanted).await?;
     changes(wanted, &observed)
 }
 
 pub(super) fn changes(wanted: &Wanted, observed: &Observed) -> Result<Vec<Change>> {
-    check_all(wanted, observed)?;
+    check_among(wanted, observed)?;
     let mut changes: Vec<Change> = wanted.acl.ip_sets.iter().filter_map(|set| of_ip_set(set, observed)).collect();
     changes.extend(of_acl(wanted, observed));
     changes.extend(of_logging(wanted, observed));
@@ -125,14 +126,20 @@ pub(super) fn changes(wanted: &Wanted, observed: &Observed) -> Result<Vec<Change
     Ok(changes)
 }
 
-/// Whatever is wrong with what is to be, before anything is sent.
-fn check_all(wanted: &Wanted, observed: &Observed) -> Result<()> {
+/// Whatever is wrong with what is to be, before anybody is asked.
+pub(super) fn check_alone(wanted: &Wanted) -> Result<()> {
     let is_cloudfront = wanted.acl.scope == EdgeScope::CloudFront;
     for arn in &wanted.resources {
         if let Some(why) = check::resource(arn, is_cloudfront) {
             return Err(Error::Resource { arn: arn.clone(), why });
         }
     }
+    let refused = check::rendered(&wanted.acl);
+    if refused.is_empty() { Ok(()) } else { Err(Error::Check(refused)) }
+}
+
+/// Whatever is wrong with it among what is there, before anything is written.
+fn check_among(wanted: &Wanted, observed: &Observed) -> Result<()> {
     for set in &wanted.acl.ip_sets {
         let found = observed.ip_sets.get(&set.name);
         if found.is_some_and(|found| !found.is_ours) {
@@ -143,8 +150,7 @@ fn check_all(wanted: &Wanted, observed: &Observed) -> Result<()> {
             )));
         }
     }
-    let refused: Vec<String> =
-        check::acl(&merged(wanted, observed)).into_iter().chain(check::capacity(&wanted.acl)).collect();
+    let refused = check::acl(&merged(wanted, observed));
     if refused.is_empty() { Ok(()) } else { Err(Error::Check(refused)) }
 }
 

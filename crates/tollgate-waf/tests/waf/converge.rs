@@ -252,6 +252,13 @@ async fn what_waf_would_refuse_is_found_before_anything_is_sent() {
     let error = apply(&fake, &Wanted::new(acl(SAMPLE), vec![http_api.to_owned()]), Patience::default(), &quiet).await;
     assert!(matches!(&error, Err(Error::Resource { why, .. }) if why.contains("HTTP APIs")), "{error:?}");
     assert!(fake.take_writes().is_empty());
+    // What needs no reading to be refused is refused without one.
+    let bare = Fake::default();
+    for change in [http_api, "arn:aws:lambda:eu-central-1:111122223333:function:f"] {
+        let wanted = Wanted::new(acl(SAMPLE), vec![change.to_owned()]);
+        assert!(plan(&bare, &wanted, Patience::default(), &quiet).await.is_err());
+    }
+    assert!(bare.state(|state| state.calls.is_empty()));
 }
 
 #[tokio::test(start_paused = true)]
