@@ -35,6 +35,7 @@
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `otp` | the rules of one-time codes |
 //! | `step_up` | which authentication a route demands |
+//! | `edge` | what AWS WAF does in front |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
 //! | `jitter` | waits as they are told |
@@ -63,6 +64,7 @@
 //! | `[[exempt]]` | requests that are never counted; these win over routes | none |
 //! | `[http]` | how answers are spoken | see below |
 //! | `[otp]` | the rules of one-time codes | there are none |
+//! | `[edge]` | what AWS WAF does in front | nothing |
 //!
 //! ## `[identity]`
 //!
@@ -221,6 +223,41 @@
 //! | `pumping.prices` | what a message to each country costs, like `{ RO = 480, VN = 790 }`, in any unit: that of the limits of `spend`; a price for each of `countries` | required |
 //! | `pumping.spend` | limits that this is charged on, in place of their cost on the route, like `["otp-spend-hour", "otp-spend-day"]`; nothing is sent that one of them has not counted | required |
 //! | `pumping.reduced` | the limit on which a message to suspected numbers costs 1 while few are to be sent, and others nothing; by `context.otp.suspect`, the prefix or country | required |
+//!
+//! ## `[edge]`
+//!
+//! Rules of AWS WAF, which count by address before anything is reached that costs more; `tollgate waf` renders and applies them. What
+//! `[[exempt]]` names is not counted there either: by its method and the exact bytes of its path, so that no other spelling
+//! is exempt. A parameter of such a pattern stands for letters, digits, `.`, `_`, `~` and `-`.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `scope` | `"regional"`: REST APIs, load balancers and the like of one Region; `"cloudfront"`: distributions | `"regional"` |
+//! | `web_acl` | the name of the ACL that the rules are in; others may have rules there, too | `"tollgate"` |
+//! | `prefix` | how the names of rules, IP sets and bodies begin that are this policy's; what begins otherwise is left alone | `"tollgate-"` |
+//! | `stage` | what happens to a request over a limit: `"count"`, `"block"`, `"captcha"`, `"challenge"` | `"count"` |
+//! | `priority` | the priority of the first rule; the others count up from it | 40 |
+//! | `base_paths` | `["/prod"]`: what requests may have before the paths of rules and exemptions, since WAF sees what clients send: the stage of a REST API that is called by its own URL, the base path of a custom domain | nothing |
+//! | `egress` | networks by name whose callers share addresses, `{ hq = ["203.0.113.0/24"] }` | none |
+//! | `forwarded` | `{ header = "X-Real-IP", if_invalid = "match" }`: the header that says who is calling, where a proxy in front overwrites it; and whether a request without a valid address there is taken for one over the limit (`"match"`), or for none (`"no-match"`). A request without that header is not counted at all | the address of the connection |
+//! | `bodies` | `{ slow = { type = "json", content = '...' } }`: what a blocked request is answered with; `type` is `"json"`, `"text"` or `"html"`, `content` 1 to 4,096 bytes | a JSON object with `error` and `message` |
+//! | `headers` | `{ x-limited-by = "edge" }`: header fields of that answer, up to 8; not `content-type`, nor those that a rule sets itself (`Retry-After`, `Cache-Control`) | none |
+//! | `logging` | `{ destination = ARN, keep = "limited" }`: the log group, bucket or delivery stream (`aws-waf-logs-...`) that takes what the rules caught, or with `"all"` every request; without the headers `authorization` and `cookie`, and the query | none |
+//!
+//! ### `[[edge.rules]]`
+//!
+//! 1 to 10 of them.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `name` | like `"rate-auth"` | required |
+//! | `rate` | requests of one address, `"100/5min"`: 10 to 2,000,000,000 over 60, 120, 300 or 600 s. WAF comes near that and does not count exactly | required |
+//! | `paths` | which paths, each with all below it and however it is spelled, like `["/api/auth/"]` | every path |
+//! | `except` | `{ egress = ["hq"] }`: whose requests it does not count | nobody's |
+//! | `stage` | as above, of this rule | that of `[edge]` |
+//! | `body` | one of `bodies` | ours |
+//! | `retry_after` | how long a blocked caller is told to wait, 1 s to 24 h | the window |
+//! | `priority` | its place in the ACL, lower first | counts up |
 
 mod address;
 mod algorithm;
@@ -229,6 +266,7 @@ mod charges;
 mod decode;
 mod device;
 mod diagnostic;
+mod edge;
 mod error;
 mod http;
 mod identity;
@@ -256,6 +294,7 @@ pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};
 pub use device::{Device, DeviceCookie, KnownDevice};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use edge::{BodyKind, Edge, EdgeBody, EdgeLogging, EdgeRule, EdgeScope, EgressSet, ForwardedAddress, Stage};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};
 pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust, is_internal};
@@ -265,7 +304,7 @@ pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
 pub use otp::{Channel, OtpRules, PumpingRules, Purpose};
-pub use pattern::Pattern;
+pub use pattern::{PathPart, Pattern};
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};
 pub use rate::{duration, rate_text};

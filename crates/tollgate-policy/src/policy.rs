@@ -3,6 +3,7 @@
 
 use crate::decode;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::edge::Edge;
 use crate::error::{Error, Result};
 use crate::http::{Cors, Http};
 use crate::identity::Identity;
@@ -87,6 +88,8 @@ pub struct Policy {
     exemptions: Vec<Exemption>,
     http: Http,
     pub(crate) otp: Option<OtpRules>,
+    /// Apart: it is large, and nothing that serves looks at it.
+    pub(crate) edge: Option<Box<Edge>>,
     pub(crate) secrets: KeySecrets,
 }
 
@@ -120,6 +123,7 @@ impl Policy {
             exemptions,
             http,
             otp: None,
+            edge: None,
             secrets,
         }
     }
@@ -131,6 +135,11 @@ impl Policy {
 
     pub(crate) fn sending(mut self, otp: Option<OtpRules>) -> Self {
         self.otp = otp;
+        self
+    }
+
+    pub(crate) fn behind(mut self, edge: Option<Edge>) -> Self {
+        self.edge = edge.map(Box::new);
         self
     }
 

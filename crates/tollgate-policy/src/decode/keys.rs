@@ -16,13 +16,25 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN, PUMPING,
+    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, EXCEPT, FORWARDED, BODY, LOGGING,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
-    keys: &["version", "revision", "instances", "identity", "plans", "limits", "routes", "exempt", "http", "otp"],
-    later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
+    keys: &[
+        "version",
+        "revision",
+        "instances",
+        "identity",
+        "plans",
+        "limits",
+        "routes",
+        "exempt",
+        "http",
+        "otp",
+        "edge",
+    ],
+    later: &[],
 };
 
 pub(super) const DIMENSION: KeyList =
@@ -113,3 +125,36 @@ pub(super) const PUMPING: KeyList = KeyList { table: "pumping", keys: &["prices"
 
 pub(super) const COOLDOWN: KeyList =
     KeyList { table: "cooldown", keys: &["first", "factor", "most", "forget"], later: &[] };
+
+pub(super) const EDGE: KeyList = KeyList {
+    table: "edge",
+    keys: &[
+        "scope",
+        "web_acl",
+        "prefix",
+        "stage",
+        "priority",
+        "base_paths",
+        "egress",
+        "forwarded",
+        "bodies",
+        "headers",
+        "logging",
+        "rules",
+    ],
+    later: &[],
+};
+
+pub(super) const EDGE_RULE: KeyList = KeyList {
+    table: "edge_rule",
+    keys: &["name", "rate", "paths", "except", "stage", "body", "retry_after", "priority"],
+    later: &[],
+};
+
+pub(super) const EXCEPT: KeyList = KeyList { table: "except", keys: &["egress"], later: &[] };
+
+pub(super) const FORWARDED: KeyList = KeyList { table: "forwarded", keys: &["header", "if_invalid"], later: &[] };
+
+pub(super) const BODY: KeyList = KeyList { table: "body", keys: &["type", "content"], later: &[] };
+
+pub(super) const LOGGING: KeyList = KeyList { table: "logging", keys: &["destination", "keep"], later: &[] };

@@ -4,6 +4,8 @@
 mod check;
 mod chosen;
 mod device;
+mod edge;
+mod edge_rules;
 mod fields;
 mod http;
 mod identity;
@@ -49,6 +51,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
+    let edge = edge::decode(report, root.get("edge"), &exemptions);
     check::reachable(report, &routes, &exemptions);
     check::advise(report, &limits, &routes, revision.unwrap_or(1));
     settling::advise(report, &identity.identity, &limits);
@@ -62,7 +65,8 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     Some(
         Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http)
             .among(instances?)
-            .sending(otp?),
+            .sending(otp?)
+            .behind(edge?),
     )
 }
 

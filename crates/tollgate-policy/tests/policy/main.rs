@@ -3,6 +3,7 @@
 
 mod charges;
 mod device;
+mod edge;
 mod findings;
 mod identity;
 mod lookups;
