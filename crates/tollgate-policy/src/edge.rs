@@ -6,6 +6,7 @@
 use crate::identity::Cidr;
 use crate::policy::Policy;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -132,6 +133,8 @@ pub struct Edge {
     pub headers: BTreeMap<String, String>,
     /// Where requests are logged.
     pub logging: Option<EdgeLogging>,
+    /// How many people call from one address, where many share one; the rules' figures are checked against it.
+    pub users_per_address: Option<NonZeroU64>,
     /// The rules, in file order.
     pub rules: Vec<EdgeRule>,
 }
@@ -141,6 +144,8 @@ impl Edge {
     pub const LIMITS: RangeInclusive<u64> = 10..=2_000_000_000;
     /// Windows of a rate-based rule in seconds (the same page, `EvaluationWindowSec`).
     pub const WINDOWS: [u64; 4] = [60, 120, 300, 600];
+    /// People who share one address, at most: those behind a carrier's NAT.
+    pub const MOST_USERS: u64 = 1_000_000;
     /// Rate-based rules of one ACL (Developer Guide, "AWS WAF quotas").
     pub const MOST_RULES: usize = 10;
     /// Bytes of one body (the same page).

@@ -242,6 +242,7 @@
 //! | `forwarded` | `{ header = "X-Real-IP", if_invalid = "match" }`: the header that says who is calling, where a proxy in front overwrites it; and whether a request without a valid address there is taken for one over the limit (`"match"`), or for none (`"no-match"`). A request without that header is not counted at all | the address of the connection |
 //! | `bodies` | `{ slow = { type = "json", content = '...' } }`: what a blocked request is answered with; `type` is `"json"`, `"text"` or `"html"`, `content` 1 to 4,096 bytes | a JSON object with `error` and `message` |
 //! | `headers` | `{ x-limited-by = "edge" }`: header fields of that answer, up to 8; not `content-type`, nor those that a rule sets itself (`Retry-After`, `Cache-Control`) | none |
+//! | `users_per_address` | how many people share one address, like those of the largest office, 1 to 1,000,000: `policy check` warns where a rule stops them although each is within his limits | not checked |
 //! | `logging` | `{ destination = ARN, keep = "limited" }`: the log group, bucket or delivery stream (`aws-waf-logs-...`) that takes what the rules caught, or with `"all"` every request; without the headers `authorization` and `cookie`, and the query | none |
 //!
 //! ### `[[edge.rules]]`

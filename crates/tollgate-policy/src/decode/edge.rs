@@ -4,11 +4,13 @@ use super::edge_rules;
 use super::fields::{self, Entry, Fields, Node};
 use super::identity::{block, is_field_name};
 use super::keys;
+use super::layers::{self, Behind};
 use super::routes::Matched;
 use crate::edge::{BodyKind, Edge, EdgeBody, EdgeLogging, EdgeScope, EgressSet, ForwardedAddress, Stage};
 use crate::report::{Report, Span};
 use crate::route::Exemption;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 const SCOPES: [(&str, EdgeScope); 2] = [("regional", EdgeScope::Regional), ("cloudfront", EdgeScope::CloudFront)];
 const KINDS: [(&str, BodyKind); 3] = [("json", BodyKind::Json), ("text", BodyKind::Text), ("html", BodyKind::Html)];
@@ -32,6 +34,7 @@ pub(super) fn decode(
     report: &mut Report<'_>,
     node: Option<Node<'_>>,
     exemptions: &[Matched<Exemption>],
+    behind: Behind<'_>,
 ) -> Option<Option<Edge>> {
     let Some(node) = node else { return Some(None) };
     let fields = Fields::open(report, node, "[edge]", &keys::EDGE)?;
@@ -44,12 +47,15 @@ pub(super) fn decode(
     let bodies = fields.get("bodies").map(|node| bodies(report, node));
     let headers = fields.get("headers").map(|node| headers(report, node));
     let logging = fields.get("logging").map(|node| logging(report, node));
+    let users_per_address = fields.get("users_per_address").map(|node| {
+        fields::integer(report, node, "users_per_address", 1..=Edge::MOST_USERS, "200").and_then(NonZeroU64::new)
+    });
     let rules = edge_rules::decode(report, &fields);
     if let Some(wide) = exemptions.iter().find(|exemption| exemption.value.pattern.is_catch_all()) {
         let help = "name the requests that are exempt, or remove [edge]";
         report.error(&wide.at, "this exemption leaves the rules of [edge] nothing to count", help);
     }
-    Some(Some(Edge {
+    let edge = Edge {
         scope: scope.unwrap_or(Some(EdgeScope::Regional))?,
         web_acl: web_acl.unwrap_or_else(|| Some(NAME.to_owned()))?,
         prefix: prefix.unwrap_or_else(|| Some(PREFIX.to_owned()))?,
@@ -59,8 +65,13 @@ pub(super) fn decode(
         bodies: bodies.unwrap_or_else(|| Some(BTreeMap::new()))?,
         headers: headers.unwrap_or_else(|| Some(BTreeMap::new()))?,
         logging: logging.map_or(Some(None), |logging| logging.map(Some))?,
+        users_per_address: users_per_address.map_or(Some(None), |users| users.map(Some))?,
         rules: rules?,
-    }))
+    };
+    let rules = fields.get("rules").and_then(|node| node.get_ref().as_array());
+    let at: Vec<Span> = rules.into_iter().flatten().map(|rule| rule.span()).collect();
+    layers::advise(report, &edge, &at, behind);
+    Some(Some(edge))
 }
 
 /// The entries of a table with free names, each of which decodes.

@@ -6,6 +6,7 @@ mod device;
 mod edge;
 mod findings;
 mod identity;
+mod layers;
 mod lookups;
 mod mistakes;
 mod robustness;

@@ -175,12 +175,6 @@ fn figures_of_plans() {
 }
 
 #[test]
-fn what_comes_later_is_refused_in_so_many_words() {
-    let later = "not supported by this version";
-    one(&routes("[edge]\nscope = \"regional\""), "13:2", later);
-}
-
-#[test]
 fn what_an_authentication_has_to_be() {
     let step_up = |value: &str| routes(&format!("[[routes]]\nmatch = \"*\"\ncharge = [\"a\"]\nstep_up = {value}"));
     one(&step_up("\"5min\""), "16:11", "must be a table");
