@@ -34,6 +34,7 @@
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `otp` | the rules of one-time codes |
+//! | `mfa` | the rules of second factors |
 //! | `step_up` | which authentication a route demands |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
@@ -63,6 +64,7 @@
 //! | `[[exempt]]` | requests that are never counted; these win over routes | none |
 //! | `[http]` | how answers are spoken | see below |
 //! | `[otp]` | the rules of one-time codes | there are none |
+//! | `[mfa]` | the rules of second factors | there are none |
 //!
 //! ## `[identity]`
 //!
@@ -212,6 +214,16 @@
 //! | `budget` | how often an account can be tried, whatever codes it is sent, like `"10/h"`: 1 to 100 guesses in a window of 1 min to 30 days, which begins with the first code sent after the last one is over. A right code counts only until it is used | `"10/h"` |
 //! | `cooldown` | how long after a code the next one can be sent, see `penalty` for its keys `first`, `factor`, `most`, `forget` | `{ first = "1min", forget = "10min" }` |
 //! | `acr` | the class of authentication that a right code is, on top of the first factor, like `"mfa"`: it freshens the session for routes with `step_up` | it freshens none |
+//!
+//! ## `[mfa]`
+//!
+//! Second factors, as `tollgate-mfa` enrols and verifies them.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `issuer` | who issues them, as authenticator apps show it, like `"Example Ltd"`; up to 64 bytes without a colon | required |
+//! | `acr` | the class of authentication that a right code is, on top of the first factor | `"mfa"` |
+//! | `max_age` | how long ago whoever enrols a factor may have proved who he is, `1s` to `1day`: for the first factor by signing in, for a further one by that class | `"5min"` |
 
 mod address;
 mod algorithm;
@@ -228,6 +240,7 @@ mod keying;
 mod limit;
 mod live;
 mod message;
+mod mfa;
 mod network;
 mod otp;
 mod pattern;
@@ -255,6 +268,7 @@ pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
+pub use mfa::MfaRules;
 pub use otp::{OtpRules, Purpose};
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::http::{Cors, Http};
 use crate::identity::Identity;
 use crate::limit::Limit;
+use crate::mfa::MfaRules;
 use crate::otp::OtpRules;
 use crate::pseudonym::KeySecrets;
 use crate::report::Report;
@@ -87,6 +88,7 @@ pub struct Policy {
     exemptions: Vec<Exemption>,
     http: Http,
     pub(crate) otp: Option<OtpRules>,
+    pub(crate) mfa: Option<MfaRules>,
     pub(crate) secrets: KeySecrets,
 }
 
@@ -120,6 +122,7 @@ impl Policy {
             exemptions,
             http,
             otp: None,
+            mfa: None,
             secrets,
         }
     }
@@ -131,6 +134,11 @@ impl Policy {
 
     pub(crate) fn sending(mut self, otp: Option<OtpRules>) -> Self {
         self.otp = otp;
+        self
+    }
+
+    pub(crate) fn stepping_up(mut self, mfa: Option<MfaRules>) -> Self {
+        self.mfa = mfa;
         self
     }
 

@@ -100,6 +100,13 @@ impl KeySecrets {
         Some((secret.id.as_str(), secret.mac(parts)?.finalize().into_bytes().into()))
     }
 
+    /// The same by the secret named `id`; `None` if there is none of that name.
+    #[must_use]
+    pub fn sign_under(&self, id: &str, parts: &[&[u8]]) -> Option<[u8; 32]> {
+        let secret = self.0.iter().find(|secret| secret.id == id)?;
+        Some(secret.mac(parts)?.finalize().into_bytes().into())
+    }
+
     /// Whether `mac` is the signature of `parts` by the secret named `id`; told in the same time wherever they differ.
     #[must_use]
     pub fn has_signed(&self, id: &str, parts: &[&[u8]], mac: &[u8]) -> bool {

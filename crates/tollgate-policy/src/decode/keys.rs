@@ -16,12 +16,12 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN,
+    CORS, OTP, COOLDOWN, MFA,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
-    keys: &["version", "revision", "instances", "identity", "plans", "limits", "routes", "exempt", "http", "otp"],
+    keys: &["version", "revision", "instances", "identity", "plans", "limits", "routes", "exempt", "http", "otp", "mfa"],
     later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
 };
 
@@ -92,6 +92,8 @@ pub(super) const OTP: KeyList = KeyList {
     keys: &["purposes", "countries", "region", "digits", "ttl", "attempts", "budget", "cooldown", "acr"],
     later: &[],
 };
+
+pub(super) const MFA: KeyList = KeyList { table: "mfa", keys: &["issuer", "acr", "max_age"], later: &[] };
 
 pub(super) const COOLDOWN: KeyList =
     KeyList { table: "cooldown", keys: &["first", "factor", "most", "forget"], later: &[] };

@@ -11,6 +11,7 @@ mod keys;
 mod lease;
 mod limits;
 mod lock;
+mod mfa;
 mod otp;
 mod routes;
 mod settling;
@@ -44,6 +45,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let limits = limits::decode(report, root.get("limits"), &scope);
     let http = http::decode(report, root.get("http"));
     let otp = otp::decode(report, root.get("otp"));
+    let mfa = mfa::decode(report, root.get("mfa"));
     let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
@@ -60,7 +62,8 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     Some(
         Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http)
             .among(instances?)
-            .sending(otp?),
+            .sending(otp?)
+            .stepping_up(mfa?),
     )
 }
 

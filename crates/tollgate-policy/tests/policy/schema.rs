@@ -109,6 +109,8 @@ fn valid_policies_pass_both() {
         ),
         "version = 1\nhttp = { legacy_headers = [] }".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"Example Ltd\"".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"Ți\"\nacr = \"urn:example:mfa\"\nmax_age = \"1day\"".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\", \"change-phone\"]\ncountries = [\"RO\", \"VN\"]\nregion = \"RO\"\ndigits = 10\nttl = \"10min\"\nattempts = 1\n\
          budget = \"100/30day\"\ncooldown = { first = \"1s\", factor = 1, most = \"1s\", forget = \"0s\" }"
             .to_owned(),
@@ -154,6 +156,10 @@ fn structural_mistakes_fail_both() {
             "purposes = [\"login\"]\ncooldown = { first = \"1min\", extend = true }",
         ]
         .map(|rest| format!("version = 1\n[otp]\n{rest}")),
+    );
+    wrong.extend(
+        ["", "issuer = \"\"", "issuer = \"a:b\"", "issuer = \"a\"\nacr = \"\"", "issuer = \"a\"\nmax_age = 5"]
+            .map(|rest| format!("version = 1\n[mfa]\n{rest}")),
     );
     wrong.extend(
         ["key = \"user\"", "key = []", "key = [\"User\"]", "key = [5]", "key = [\"user ??\"]", ""]
