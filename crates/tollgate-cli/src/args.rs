@@ -28,6 +28,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Tell what a policy would have done to an access log
     Replay(ReplayArgs),
+    /// Play an attack beside people who sign in, and tell what it got
+    Attack(AttackArgs),
     /// Check a policy file
     Policy(PolicyArgs),
     /// Tell which limits a request would be charged on, and under which keys
@@ -203,6 +205,67 @@ pub struct ReplayArgs {
     #[arg(long, default_value_t = 10)]
     pub top: usize,
     /// Policy
+    #[command(flatten)]
+    pub policy: PolicyFile,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `tollgate attack`
+#[derive(Debug, Args)]
+pub struct AttackArgs {
+    /// Which
+    #[command(subcommand)]
+    pub command: AttackCommand,
+}
+
+/// The attacks.
+#[derive(Debug, Subcommand)]
+pub enum AttackCommand {
+    /// Somebody shares in what messages cost, and has them sent: a simulated day that would be a bill of 40 times the usual
+    SmsPumping(PumpingArgs),
+    /// Somebody who has a password guesses the codes, for a simulated day
+    OtpBruteforce(GuessArgs),
+    /// Fifty callers at once type the right code, or wrong ones
+    OtpRace(GuessArgs),
+    /// A few passwords are tried on many accounts from many addresses, for a simulated hour
+    PasswordSpray(GuessArgs),
+}
+
+/// `tollgate attack sms-pumping`
+#[derive(Debug, Args)]
+pub struct PumpingArgs {
+    /// First seed; a new one if not given
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Seeds, each with other people, prefixes, volumes and habits; the worst is what is told
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+    /// Write a page with charts, which opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Policy
+    #[command(flatten)]
+    pub policy: PolicyFile,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// `tollgate attack otp-bruteforce|otp-race|password-spray`
+#[derive(Debug, Args)]
+pub struct GuessArgs {
+    /// Seed of the guesses
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Development server of this machine, started with --clock manual; one of the command's own if not given
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Write a page with a chart, which opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Policy of the command's own server
     #[command(flatten)]
     pub policy: PolicyFile,
     /// Output

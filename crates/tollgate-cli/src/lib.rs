@@ -4,6 +4,7 @@
 //! error that says what, where and what to do, and the exit code says whose it is (see [`error`]).
 
 pub mod args;
+pub mod attack;
 pub mod bench;
 mod carry;
 pub mod dev;
@@ -63,6 +64,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::RaceWorker(args) => race::worker::run(args).await,
             Command::Bench(args) => bench::run(args).await,
             Command::Replay(args) => replay::run(&args).await,
+            Command::Attack(args) => Box::pin(attack::run(args)).await,
             Command::Policy(args) => policy::run(&args),
             Command::Explain(args) => explain::run(&args).await,
             Command::Table(args) => table::run(args).await,

@@ -62,7 +62,24 @@ pub fn binaries<'a, const N: usize>(all: impl IntoIterator<Item = &'a [u8; N]>) 
 
 /// Entries as a set of numbers; there is no empty one.
 pub(crate) fn numbers<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> AttributeValue {
-    AttributeValue::Ns(entries.into_iter().map(ToString::to_string).collect())
+    number_set(entries)
+}
+
+/// A set of numbers, which has one at least.
+#[must_use]
+pub fn number_set<T: ToString>(numbers: impl IntoIterator<Item = T>) -> AttributeValue {
+    AttributeValue::Ns(numbers.into_iter().map(|n| n.to_string()).collect())
+}
+
+/// The numbers of a set.
+///
+/// # Errors
+///
+/// [`Error::Stored`] if there is no such set.
+pub fn numbers_of<T: FromStr>(attributes: &Attributes, name: &str) -> Result<Vec<T>> {
+    let value = attributes.get(name);
+    let parsed = value.and_then(|v| v.as_ns().ok()?.iter().map(|n| n.parse().ok()).collect());
+    parsed.ok_or_else(|| stored(name, value))
 }
 
 /// The name of the attribute that a limit's penalty is in.

@@ -3,6 +3,7 @@
 //! Invariant: [`Fate::NotApplied`] is claimed only where DynamoDB or the operating system says so. Everything else is
 //! [`Fate::Unknown`] and never sent again, since sending again could charge twice.
 
+use crate::cause::{chain, mentions, never_connected, root_cause};
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::ThrottlingReason;
@@ -288,26 +289,4 @@ fn by_code(code: &str, message: String, context: Context<'_>) -> Error {
         // InternalServerError, ServiceUnavailable, and codes that this version does not know.
         _ => unanswered(format!("{code}: {message}"), context),
     }
-}
-
-/// Whether the operating system refused the connection, so that no byte of the request left.
-fn never_connected(error: &(dyn StdError + 'static)) -> bool {
-    use std::io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    chain(error).any(|e| {
-        e.downcast_ref::<std::io::Error>().is_some_and(|io| {
-            matches!(io.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | AddrNotAvailable)
-        }) || e.to_string().contains("dns error")
-    })
-}
-
-fn mentions<T: StdError + 'static>(error: &(dyn StdError + 'static)) -> bool {
-    chain(error).any(<dyn StdError>::is::<T>)
-}
-
-fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |e: &&'a (dyn StdError + 'static)| (*e).source())
-}
-
-fn root_cause(error: &(dyn StdError + 'static)) -> String {
-    chain(error).last().map_or_else(String::new, ToString::to_string)
 }

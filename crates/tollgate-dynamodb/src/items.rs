@@ -1,5 +1,5 @@
-//! Items of others than the limiter, on its table: consistent reads and conditional writes within a deadline, by whoever has
-//! nothing to decide without an answer.
+//! Items of others than the limiter, on its table: reads and conditional writes within a deadline, by whoever has nothing to decide
+//! without an answer.
 //!
 //! Invariants: a write is sent again only if it was not applied; while the table is known to be gone nobody waits for it; whatever
 //! fails is an error, and no error lets anybody pass.
@@ -9,9 +9,10 @@ use crate::breaker::{Breaker, BreakerState, Health};
 use crate::error::{Error, Fate, Result};
 use crate::expression::Expressions;
 use crate::meter::Event;
-use crate::patience::Patience;
+use crate::patience::{Backoff, Patience};
 use crate::setting::AtomicDuration;
 use crate::store::{Deleted, DynamoStore, Store, Updated};
+use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 use tollgate_core::Timestamp;
@@ -88,7 +89,8 @@ impl Call<'_> {
     /// Whatever keeps the table from answering in time; [`Error::fate`] says whether the write may have been applied.
     pub async fn update(&self, pk: &str, rendered: &Expressions) -> Result<Updated> {
         let store = &self.items.store;
-        Box::pin(self.unless_gone(self.patience.write(store.meter(), || store.update(pk, rendered.clone())))).await
+        // Boxed, here and below, since the SDK's futures are large.
+        self.ask(Box::pin(self.patience.write(store.meter(), || store.update(pk, rendered.clone())))).await
     }
 
     /// Deletes the item of `pk` if the condition holds, atomically, and says whether it did. A condition that an item without
@@ -100,7 +102,7 @@ impl Call<'_> {
     pub async fn delete(&self, pk: &str, rendered: &Expressions) -> Result<bool> {
         let store = &self.items.store;
         let deleted = self.patience.write(store.meter(), || store.delete(pk, rendered.clone()));
-        Ok(matches!(Box::pin(self.unless_gone(deleted)).await?, Deleted::Gone { .. }))
+        Ok(matches!(self.ask(Box::pin(deleted)).await?, Deleted::Gone { .. }))
     }
 
     /// Reads the item of `pk`, strongly consistent.
@@ -109,12 +111,33 @@ impl Call<'_> {
     ///
     /// Whatever keeps the table from answering in time.
     pub async fn read(&self, pk: &str) -> Result<Option<Attributes>> {
-        Box::pin(self.unless_gone(self.patience.read(self.items.store.get(pk)))).await
+        self.ask(Box::pin(self.patience.read(self.items.store.get(pk)))).await
     }
 
-    /// Sends it, unless the table is known to be gone; and remembers whether it is. Boxed by its callers, since the SDK's futures are
-    /// large.
-    async fn unless_gone<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
+    /// Reads those items of `pks` that exist, by their `pk`, eventually consistent: one request a hundred.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the table from answering in time.
+    pub async fn read_all(&self, pks: impl IntoIterator<Item = String>) -> Result<HashMap<String, Attributes>> {
+        let (mut open, mut found) = (pks.into_iter().collect::<Vec<_>>(), HashMap::new());
+        let mut backoff = Backoff::new(Duration::from_millis(5));
+        while !open.is_empty() {
+            let rest = open.split_off(open.len().min(DynamoStore::MOST_READ));
+            let asked = open.len();
+            let (some, left) = self.ask(Box::pin(self.patience.read(self.items.store.get_all(open)))).await?;
+            found.extend(some);
+            if left.len() == asked {
+                self.patience.make_way(&mut backoff).await?;
+            }
+            open = rest;
+            open.extend(left);
+        }
+        Ok(found)
+    }
+
+    /// The answer to a request, unless the table is known to be gone.
+    async fn ask<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
         let Items { store, breaker, .. } = self.items;
         let answer = match breaker.admit() {
             None => Err(Error::Suspended),

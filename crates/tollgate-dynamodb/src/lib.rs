@@ -10,7 +10,7 @@
 //! | [`breaker`] | whether decisions go to the table at all |
 //! | `patience` | how long a decision waits, and what the end of its time means |
 //! | `setting` | a time that is set anew while others go by it |
-//! | `since` | how long something is ago, freezes included |
+//! | [`since`] | how long something is ago, freezes included |
 //! | `thaw` | what became of connections while the process was frozen |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`items`] | [`Items`]: conditional writes of others than the limiter, such as one-time codes |
@@ -31,6 +31,7 @@
 pub mod admin;
 pub mod attributes;
 pub mod breaker;
+pub mod cause;
 pub mod clock;
 pub mod connect;
 mod error;
@@ -43,7 +44,7 @@ pub mod meter;
 pub mod partition_key;
 mod patience;
 mod setting;
-mod since;
+pub mod since;
 pub mod store;
 pub mod table;
 mod thaw;

@@ -84,6 +84,15 @@ pub enum Event<'a> {
     },
     /// Nobody knows whether a caller of this route, as the policy writes it, has proved who he is; the call is refused.
     StepUpUnavailable(&'a str),
+    /// What became of messages was judged.
+    Judged {
+        /// How many prefixes and countries are suspected, those that are blocked included.
+        suspected: u64,
+        /// How many are blocked.
+        blocked: u64,
+    },
+    /// A message was refused, since its number is suspected.
+    Suspected,
 }
 
 /// Takes events, for instance to export them. Called on the path of a decision: it must not block.
@@ -161,6 +170,10 @@ pub struct Counters {
     unknown_plans: AtomicU64,
     step_ups_required: AtomicU64,
     step_ups_unavailable: AtomicU64,
+    judged: AtomicU64,
+    pumping_suspected: AtomicU64,
+    pumping_blocked: AtomicU64,
+    messages_refused: AtomicU64,
 }
 
 /// The counts of [`Counters`] at one moment.
@@ -211,6 +224,10 @@ pub struct Counts {
     pub unknown_plans: u64,
     pub step_ups_required: u64,
     pub step_ups_unavailable: u64,
+    pub judged: u64,
+    pub pumping_suspected: u64,
+    pub pumping_blocked: u64,
+    pub messages_refused: u64,
 }
 
 impl Counters {
@@ -262,6 +279,10 @@ impl Counters {
             unknown_plans: get(&self.unknown_plans),
             step_ups_required: get(&self.step_ups_required),
             step_ups_unavailable: get(&self.step_ups_unavailable),
+            judged: get(&self.judged),
+            pumping_suspected: get(&self.pumping_suspected),
+            pumping_blocked: get(&self.pumping_blocked),
+            messages_refused: get(&self.messages_refused),
         }
     }
 }
@@ -324,6 +345,12 @@ impl Meter for Counters {
             Event::UnknownPlan => add(&self.unknown_plans, 1),
             Event::StepUpRequired { .. } => add(&self.step_ups_required, 1),
             Event::StepUpUnavailable(_) => add(&self.step_ups_unavailable, 1),
+            Event::Judged { suspected, blocked } => {
+                add(&self.judged, 1);
+                add(&self.pumping_suspected, suspected);
+                add(&self.pumping_blocked, blocked);
+            }
+            Event::Suspected => add(&self.messages_refused, 1),
         }
     }
 }

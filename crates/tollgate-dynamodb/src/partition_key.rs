@@ -2,9 +2,10 @@
 //!
 //! `1/key/user:alice` is the item that the limits of that key share, `1/own/orders/user:alice` the one that the limit
 //! `orders` has for itself, `1/own/orders.3/user:alice` a shard of such a limit's, `1/otp/login/user:alice` that of its one-time
-//! codes for `login`, and `1/mfa/subject/user:alice` what is remembered of it as a subject. The leading number is the version of
-//! this scheme: a later scheme never reads the items of an earlier one by accident. What is longer than 256 bytes is stored as
-//! `1/sha/<sha-256 in hex>` (DynamoDB's own bound is 2048 bytes); no short key can spell that.
+//! codes for `login`, and `1/mfa/subject/user:alice` what is remembered of it as a subject; `1/pumping/...` are what is counted of
+//! messages. The leading number is the version of this scheme: a later scheme never reads the items of an earlier one by accident.
+//! What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is 2048 bytes); no short key can spell
+//! that.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -70,6 +71,12 @@ pub fn otp(purpose: &str, key: &Key) -> String {
 #[must_use]
 pub fn mfa(what: &str, key: &Key) -> String {
     stored(format!("mfa/{what}/{key}"))
+}
+
+/// The `pk` of what is counted of messages, under a name of its own.
+#[must_use]
+pub fn pumping(name: &str) -> String {
+    stored(format!("pumping/{name}"))
 }
 
 fn stored(canonical: String) -> String {

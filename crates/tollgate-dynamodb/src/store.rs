@@ -18,9 +18,10 @@ use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, CancellationReason, ConsumedCapacity, ReturnConsumedCapacity, ReturnValue,
+    AttributeValue, CancellationReason, ConsumedCapacity, KeysAndAttributes, ReturnConsumedCapacity, ReturnValue,
     ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use tollgate_core::take::Moment;
@@ -137,6 +138,9 @@ pub struct DynamoStore {
 }
 
 impl DynamoStore {
+    /// Most items that one request reads.
+    pub(crate) const MOST_READ: usize = 100;
+
     /// A store on `table`, reached as `config` says. Retries of the SDK must be off, as [`connect`](crate::connect())
     /// sets them.
     #[must_use]
@@ -265,6 +269,23 @@ impl DynamoStore {
         let output = output.map_err(|e| error::classify(&e, self.context("dynamodb:GetItem")))?;
         self.meter.record(Event::ReadUnits(units(output.consumed_capacity())));
         Ok(output.item)
+    }
+
+    /// Those items of `pks`, at most [`Self::MOST_READ`], that exist, eventually consistent, by their `pk`; and the `pk`s that the table had no
+    /// capacity for.
+    pub(crate) async fn get_all(&self, pks: Vec<String>) -> Result<(HashMap<String, Attributes>, Vec<String>)> {
+        let key = |pk| HashMap::from([(partition_key::ATTRIBUTE.to_owned(), AttributeValue::S(pk))]);
+        let keys = KeysAndAttributes::builder().set_keys(Some(pks.into_iter().map(key).collect())).build();
+        let keys = keys.map_err(|e| Error::Refused { action: "dynamodb:BatchGetItem", message: e.to_string() })?;
+        let request = self.client().await.batch_get_item().request_items(&self.table, keys);
+        let output = request.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
+        let output = output.map_err(|e| error::classify(&e, self.context("dynamodb:BatchGetItem")))?;
+        output.consumed_capacity().iter().for_each(|used| self.meter.record(Event::ReadUnits(units(Some(used)))));
+        let pk = |item: &Attributes| Some(item.get(partition_key::ATTRIBUTE)?.as_s().ok()?.clone());
+        let found = output.responses.unwrap_or_default().remove(&self.table).unwrap_or_default();
+        let left = output.unprocessed_keys.unwrap_or_default().remove(&self.table);
+        let left = left.iter().flat_map(KeysAndAttributes::keys).filter_map(pk).collect();
+        Ok((found.into_iter().filter_map(|item| Some((pk(&item)?, item))).collect(), left))
     }
 
     /// What a cancelled transaction says, write by write.

@@ -5,14 +5,14 @@
 
 use crate::body;
 use crate::client_address::{self, Doubt, Found};
-use crate::cookie;
+use crate::device::known_device;
 use crate::facts::Facts;
 use bytes::Bytes;
 use http::request::Parts;
 use percent_encoding::percent_decode_str;
 use std::sync::OnceLock;
 use tollgate_core::Timestamp;
-use tollgate_policy::{ClientIp, Device, Network, Policy, RouteMatch, Source};
+use tollgate_policy::{ClientIp, Network, Policy, RouteMatch, Source};
 
 /// What goes before what a request says of a dimension.
 pub(crate) type Given<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
@@ -78,7 +78,10 @@ impl<'a> Asked<'a> {
                 self.client(rule).address.map(|address| Network::of(address, rule.ipv6_prefix).to_string())
             }
             Source::Body(name) => self.body_field(name),
-            Source::Device(device) => self.device(dimension, device),
+            Source::Device(device) => {
+                let bound_value = self.value(&device.bound_to)?;
+                known_device(self.policy, dimension, &bound_value, &self.parts.headers, self.now).map(|known| known.id)
+            }
             _ => None,
         };
         value.filter(|value| !value.is_empty())
@@ -87,12 +90,6 @@ impl<'a> Asked<'a> {
     /// The value of a field of the body; `None` if it has no one value.
     pub(crate) fn body_field(&self, name: &str) -> Option<String> {
         body::field(self.body.as_ref()?, &self.parts.headers, name)
-    }
-
-    fn device(&self, dimension: &str, device: &Device) -> Option<String> {
-        let bound_value = self.value(&device.bound_to)?;
-        let tokens = cookie::values(&self.parts.headers, &device.cookie);
-        self.policy.known_device(dimension, &bound_value, tokens, self.now)
     }
 
     /// All lines of a header as one (RFC 9110 section 5.3).

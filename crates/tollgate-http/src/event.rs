@@ -4,11 +4,32 @@
 //! what clients send there, so what no address can be built from is left out before.
 
 use lambda_http::http::{HeaderValue, Uri};
+use lambda_http::request::LambdaRequest;
+use lambda_http::tower::ServiceExt;
+use lambda_http::{Adapter, Body, Error, LambdaEvent, Request, Response, lambda_runtime, service_fn};
 use serde_json::{Map, Value};
+use std::future::Future;
 use url::Url;
 
 const HOST: &str = "host";
 const SCHEME: &str = "x-forwarded-proto";
+
+/// Answers events until the sandbox ends: `lambda_http::run`, but for what an event may hold.
+///
+/// # Errors
+///
+/// The Runtime API fails.
+pub async fn run<'a, A, F>(answer: A) -> Result<(), Error>
+where
+    A: Fn(Request) -> F + Copy,
+    F: Future<Output = Result<Response<Body>, Error>> + Send + 'a,
+{
+    let handle = move |event: LambdaEvent<Value>| async move {
+        let request: LambdaRequest = serde_json::from_value(addressable(event.payload))?;
+        Adapter::from(service_fn(answer)).oneshot(LambdaEvent::new(request, event.context)).await
+    };
+    lambda_runtime::run(service_fn(handle)).await
+}
 
 /// The event, without a host and scheme that make no address and cookies that no header can carry, and with a query that a URI
 /// can.

@@ -6,6 +6,7 @@ use crate::scalar::scalar;
 use http::Extensions;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tollgate_policy::parse_address;
 
@@ -30,6 +31,7 @@ pub struct Facts {
     source_address: Option<IpAddr>,
     gateway: Gateway,
     path: Option<String>,
+    costs: BTreeMap<String, u64>,
 }
 
 /// Who handed the request over, as far as it matters to what its headers can be believed for.
@@ -85,7 +87,7 @@ impl Facts {
         let api_key = text("identity.apiKeyId").or_else(|| text("identity.apiKey")).map(str::to_owned);
         let source_address = text("identity.sourceIp").or_else(|| text("http.sourceIp")).and_then(parse_address);
         let api_key = api_key.or_else(|| claims.get("api_key").and_then(scalar));
-        Self { claims, api_key, source_address, gateway: Gateway::of(&context), path: None, context }
+        Self { claims, api_key, source_address, gateway: Gateway::of(&context), context, ..Self::default() }
     }
 
     /// Replaces the claims of the caller's verified token.
@@ -108,6 +110,20 @@ impl Facts {
     pub fn with_context_field(mut self, name: impl Into<String>, value: Value) -> Self {
         self.context.insert(name.into(), value);
         self
+    }
+
+    /// What the request costs on a limit, where somebody in front of the layer knows better than the route: in its place, and
+    /// nothing at all for 0. It counts only where the route charges that limit.
+    #[must_use]
+    pub fn with_cost(mut self, limit: impl Into<String>, cost: u64) -> Self {
+        self.costs.insert(limit.into(), cost);
+        self
+    }
+
+    /// What the request costs on a limit, if that was told.
+    #[must_use]
+    pub fn cost(&self, limit: &str) -> Option<u64> {
+        self.costs.get(limit).copied()
     }
 
     /// Replaces the API key that the gateway accepted.

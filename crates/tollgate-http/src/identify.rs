@@ -8,8 +8,9 @@ use crate::facts::Facts;
 use bytes::Bytes;
 use http::Method;
 use http::request::Parts;
+use std::borrow::Cow;
 use tollgate_core::Timestamp;
-use tollgate_policy::{Error, Exemption, IfMissing, Policy, Resolution, Result, RouteMatch};
+use tollgate_policy::{Error, Exemption, IfMissing, Policy, Resolution, Result, Route, RouteCharge, RouteMatch};
 
 /// What a policy says of a request.
 #[derive(Debug, Clone)]
@@ -59,9 +60,24 @@ pub(crate) fn identify(asked: &Asked<'_>) -> Result<Identified> {
     let claimed = asked.value("plan");
     let accepted = claimed.as_deref().filter(|plan| policy.plans().accepts(plan));
     let plan = policy.plans().resolve(accepted)?;
-    let resolution = policy.resolve(route.charges(), |name| asked.value(name), plan, IfMissing::Share)?.on(route);
+    let charges = charges(route, asked.facts);
+    let resolution = policy.resolve(&charges, |name| asked.value(name), plan, IfMissing::Share)?.on(route);
     let names_unknown_plan = claimed.is_some() && accepted.is_none();
     Ok(Identified { plan: plan.map(str::to_owned), names_unknown_plan, resolution })
+}
+
+/// What a route charges, at the costs that the facts tell.
+fn charges<'r>(route: &'r Route, facts: &Facts) -> Cow<'r, [RouteCharge]> {
+    let told = |charge: &RouteCharge| facts.cost(charge.limit.as_str());
+    if route.charges().iter().all(|charge| told(charge).is_none()) {
+        return Cow::Borrowed(route.charges());
+    }
+    let mut charges = route.charges().to_vec();
+    charges.retain(|charge| told(charge) != Some(0));
+    for charge in &mut charges {
+        charge.cost = told(charge).unwrap_or(charge.cost);
+    }
+    Cow::Owned(charges)
 }
 
 /// What the layer would make of a request on a route: see [`explain`].

@@ -9,8 +9,10 @@ const MAX_RANGES: usize = 32;
 /// Quality of a range that gives none, in thousandths.
 const BEST: u16 = 1000;
 
-/// Language tags, the most preferred first, without those that are refused (`q=0`) and without `*`.
-pub(crate) fn preferred(headers: &HeaderMap) -> Vec<&str> {
+/// The language tags of `Accept-Language` (RFC 9110 section 12.5.4), the most preferred first, without those that are refused (`q=0`) and
+/// without `*`.
+#[must_use]
+pub fn preferred(headers: &HeaderMap) -> Vec<&str> {
     let lines = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|line| line.to_str().ok());
     let ranges = lines.flat_map(|line| line.split(',')).take(MAX_RANGES);
     let mut ranges: Vec<(&str, u16)> = ranges.filter_map(range).filter(|(_, quality)| *quality > 0).collect();

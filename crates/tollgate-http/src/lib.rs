@@ -136,6 +136,7 @@ mod client_address;
 mod cookie;
 mod cors;
 mod costs;
+mod device;
 mod dimension;
 mod error;
 #[cfg(feature = "lambda")]
@@ -159,8 +160,10 @@ mod wait;
 pub use answer::{Additions, Answer, Decided, Exchange};
 pub use body::{MAX_BODY_BYTES, Peek, ReadAhead, body_field, read_ahead};
 pub use costs::{Costs, NotSettled};
+pub use device::known_device;
 pub use facts::Facts;
 pub use gate::CHARGED;
 pub use identify::{Explained, Matched, explain, matched};
+pub use language::preferred as preferred_languages;
 pub use layer::{Tollgate, TollgateLayer};
 pub use step_up::{GRANT_HEADER, accounts, authentication, caller, demand, vouched};

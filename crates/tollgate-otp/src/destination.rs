@@ -1,23 +1,34 @@
-//! Where a code goes: the number of a verified profile, in one spelling, or why none is sent to it.
+//! Where a code goes: the number or email address of a verified profile, in one spelling, or why none is sent to it.
 //!
-//! Invariant: a [`Destination`] is a valid number of a person, in a country that the policy allows. Whoever has only one cannot send
+//! Invariant: a [`Destination`] is a valid number of a person, in a country that the policy allows, or one email address. Whoever has only one cannot send
 //! to a number that costs its caller, or that no plan knows.
 
+use crate::directory::Profile;
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
 use std::fmt;
-use tollgate_policy::{Fold, OtpRules};
+use std::hint::black_box;
+use tollgate_policy::{Channel, Fold, OtpRules};
 
 /// Digits at the end of a number that its [block](Destination::block) does not have.
 const IN_BLOCK: usize = 4;
 
-/// A number that codes may be sent to.
+/// What is read where there is no number, for as long as it takes.
+const SOMEBODYS: &str = "+40712345678";
+
+/// The country of an email address.
+const NO_COUNTRY: &str = "email";
+
+/// A number or address that codes may be sent to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Destination {
-    number: String,
+    channel: Channel,
+    address: String,
+    spelling: String,
+    block: String,
     country: String,
 }
 
-/// Why no code is sent to a number.
+/// Why no code is sent to a number or address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -30,16 +41,46 @@ pub enum Refusal {
     /// The policy does not name its country in `countries`.
     #[error("its country is not in the policy's [otp] `countries`")]
     Country,
+    /// It is not one email address of a host in the Internet.
+    #[error("it is no email address")]
+    Address,
 }
 
 impl Destination {
+    /// Where codes for somebody with this profile go: by the first of the policy's `channels` that it has a number or address for; `None` if
+    /// that is nowhere. Takes as long if it has none.
+    #[must_use]
+    pub fn of(profile: &Profile, rules: &OtpRules) -> Option<Self> {
+        let (phone, email) = (profile.verified_phone.as_deref(), profile.verified_email.as_deref());
+        rules.channels().find_map(|channel| {
+            let number = || match phone {
+                Some(number) => Self::phone(number, channel, rules).map(Some),
+                None => {
+                    // To read a number takes a time that can be told from none.
+                    drop(black_box(Self::phone(SOMEBODYS, channel, rules)));
+                    Ok(None)
+                }
+            };
+            let address = || email.map(|address| Self::email(address, channel)).transpose();
+            let found = match channel {
+                Channel::Email => address(),
+                Channel::Event => number().and_then(|found| found.map_or_else(address, |found| Ok(Some(found)))),
+                _ => number(),
+            };
+            found
+                .inspect_err(|refusal| tracing::info!(%refusal, "no code is sent to a number or address"))
+                .ok()
+                .flatten()
+        })
+    }
+
     /// The number of a verified profile. Blanks and punctuation do not matter, nor `00` for `+`; a national number is of
     /// the policy's `region`.
     ///
     /// # Errors
     ///
     /// Why no code is sent to it.
-    pub fn of(number: &str, rules: &OtpRules) -> Result<Self, Refusal> {
+    pub fn phone(number: &str, channel: Channel, rules: &OtpRules) -> Result<Self, Refusal> {
         // The spelling that limits count by, so that nobody has two budgets.
         let number = Fold::Phone(rules.region).apply(number);
         let parsed = PHONE_NUMBER_UTIL.parse(&number, None).map_err(|_| Refusal::Invalid)?;
@@ -56,23 +97,56 @@ impl Destination {
         if !rules.allows(&country) {
             return Err(Refusal::Country);
         }
-        let number = PHONE_NUMBER_UTIL.format(&parsed, PhoneNumberFormat::E164).into_owned();
-        Ok(Self { number, country })
+        let address = PHONE_NUMBER_UTIL.format(&parsed, PhoneNumberFormat::E164).into_owned();
+        let block = address.get(..address.len().saturating_sub(IN_BLOCK)).unwrap_or_default().to_owned();
+        Ok(Self { channel, spelling: address.clone(), address, block, country })
     }
 
-    /// The number in E.164, like `+40721234567`.
+    /// The email address of a verified profile.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Address`].
+    pub fn email(address: &str, channel: Channel) -> Result<Self, Refusal> {
+        let address = address.trim();
+        let (local, domain) = address.rsplit_once('@').ok_or(Refusal::Address)?;
+        // What would be more than one address, or a header of its own (RFC 5322 section 3.4.1, RFC 5321 section 4.5.3.1).
+        let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && !"()<>[]:;@\\,\"".contains(c);
+        let fits = (1..=64).contains(&local.len()) && domain.contains('.') && address.len() <= 254;
+        if !fits || !local.chars().all(is_plain) || !domain.chars().all(is_plain) {
+            return Err(Refusal::Address);
+        }
+        let spelling = Fold::Mailbox.apply(address);
+        let block = spelling.rsplit_once('@').map(|(_, domain)| domain.to_owned()).unwrap_or_default();
+        Ok(Self { channel, address: address.to_owned(), spelling, block, country: NO_COUNTRY.to_owned() })
+    }
+
+    /// How it is sent there.
     #[must_use]
-    pub fn number(&self) -> &str {
-        &self.number
+    pub fn channel(&self) -> Channel {
+        self.channel
     }
 
-    /// The ten thousand numbers that it is among, by what they begin with: `+4072123`. Whoever pumps messages has ranges.
+    /// The number in E.164, like `+40721234567`, or the email address.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The one spelling that it is counted by; of a number that is the address.
+    #[must_use]
+    pub fn spelling(&self) -> &str {
+        &self.spelling
+    }
+
+    /// The ten thousand numbers that it is among, by what they begin with: `+4072123`. Whoever pumps messages has ranges. Of an email
+    /// address its domain.
     #[must_use]
     pub fn block(&self) -> &str {
-        self.number.get(..self.number.len().saturating_sub(IN_BLOCK)).unwrap_or_default()
+        &self.block
     }
 
-    /// Its country, two letters of ISO 3166-1.
+    /// Its country, two letters of ISO 3166-1; `email` of an email address.
     #[must_use]
     pub fn country(&self) -> &str {
         &self.country
@@ -82,7 +156,10 @@ impl Destination {
 /// Without the number.
 impl fmt::Debug for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Destination").field("country", &self.country).finish_non_exhaustive()
+        f.debug_struct("Destination")
+            .field("channel", &self.channel)
+            .field("country", &self.country)
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,7 +175,7 @@ mod tests {
 
     fn by(number: &str, rules: &str) -> Result<Destination, Refusal> {
         let text = format!("version = 1\n[otp]\npurposes = ['login']\n{rules}\n");
-        Destination::of(number, Policy::parse(&text).unwrap().policy.otp().unwrap())
+        Destination::phone(number, Channel::Sms, Policy::parse(&text).unwrap().policy.otp().unwrap())
     }
 
     #[test]
@@ -108,7 +185,7 @@ mod tests {
         {
             let found = of(spelling, "'IN'").unwrap();
             assert_eq!(
-                (found.number(), found.block(), found.country()),
+                (found.address(), found.block(), found.country()),
                 ("+919876543210", "+91987654", "IN"),
                 "{spelling}"
             );
@@ -116,7 +193,7 @@ mod tests {
         assert_eq!(of("9876543210", "'IN'"), Err(Refusal::Invalid), "of no country");
         let at_home = |number| by(number, "countries = ['IN']\nregion = 'IN'");
         for spelling in ["9876543210", " 98765 43210 ", "+919876543210", "00919876543210", "09876543210"] {
-            assert_eq!(at_home(spelling).unwrap().number(), "+919876543210", "{spelling}");
+            assert_eq!(at_home(spelling).unwrap().address(), "+919876543210", "{spelling}");
         }
     }
 
@@ -147,12 +224,67 @@ mod tests {
     #[test]
     fn what_no_plan_knows_is_refused() {
         for number in ["", "+", "+40", "+4072123456", "+407212345678", "+999123456789", "alice", "tel"] {
-            assert_eq!(of(number, "'RO'").map(|found| found.number().to_owned()), Err(Refusal::Invalid), "{number}");
+            assert_eq!(of(number, "'RO'").map(|found| found.address().to_owned()), Err(Refusal::Invalid), "{number}");
         }
     }
 
     #[test]
     fn a_number_is_not_in_its_debug_text() {
-        assert_eq!(format!("{:?}", of("+40721234567", "'RO'").unwrap()), "Destination { country: \"RO\", .. }");
+        assert_eq!(
+            format!("{:?}", of("+40721234567", "'RO'").unwrap()),
+            "Destination { channel: Sms, country: \"RO\", .. }"
+        );
+    }
+
+    #[test]
+    fn a_code_goes_by_the_first_channel_that_the_profile_has_something_for() {
+        let profile = |phone: Option<&str>, email: Option<&str>| {
+            let (verified_phone, verified_email) = (phone.map(str::to_owned), email.map(str::to_owned));
+            Profile { verified_phone, verified_email }
+        };
+        let of = |channels: &str, profile: &Profile| {
+            let text =
+                format!("version = 1\n[otp]\npurposes = ['login']\ncountries = ['RO']\nchannels = [{channels}]\n");
+            let found = Destination::of(profile, Policy::parse(&text).unwrap().policy.otp().unwrap());
+            found.map(|found| (found.channel(), found.address().to_owned()))
+        };
+        let (phone, email) = (Some("+40721234567"), Some("Alice+x@X.org"));
+        let (number, address) = ("+40721234567".to_owned(), "Alice+x@X.org".to_owned());
+        let both = profile(phone, email);
+        assert_eq!(of("'sms', 'email'", &both), Some((Channel::Sms, number.clone())));
+        assert_eq!(of("'email', 'sms'", &both), Some((Channel::Email, address.clone())));
+        assert_eq!(of("'event'", &both), Some((Channel::Event, number)));
+        assert_eq!(of("'event'", &profile(None, email)), Some((Channel::Event, address.clone())));
+        assert_eq!(of("'sms', 'email'", &profile(Some("+33612345678"), email)), Some((Channel::Email, address)));
+        assert_eq!(of("'sms'", &profile(None, email)), None);
+        assert_eq!(of("'sms', 'email', 'event'", &profile(None, None)), None);
+    }
+
+    #[test]
+    fn an_email_destination_is_one_address_and_is_counted_by_one_spelling() {
+        // Paymenter#1230
+        for spelling in ["ADMIN@x.org", " admin@X.org ", "admin+a@x.org"] {
+            let found = Destination::email(spelling, Channel::Email).unwrap();
+            assert_eq!(
+                (found.spelling(), found.block(), found.country()),
+                ("admin@x.org", "x.org", "email"),
+                "{spelling}"
+            );
+            assert_eq!(found.address(), spelling.trim());
+        }
+        for wrong in [
+            "",
+            "a",
+            "@x.org",
+            "a@",
+            "a@x",
+            "a@x.org,b@x.org",
+            "a b@x.org",
+            "a@x.org\nbcc:b@x.org",
+            "A <a@x.org>",
+            "a@b@x.org",
+        ] {
+            assert_eq!(Destination::email(wrong, Channel::Email), Err(Refusal::Address), "{wrong:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Who has verified which number.
+//! Who has verified which number and which email address.
 //!
 //! Invariant: a code goes where the profile says, never where a request does.
 
@@ -12,20 +12,31 @@ use tollgate_core::Key;
 pub struct Profile {
     /// The number that the account's owner has proved to have.
     pub verified_phone: Option<String>,
+    /// The email address that he has proved to have.
+    pub verified_email: Option<String>,
 }
 
 impl Profile {
     /// Of somebody who has proved to have this number.
     #[must_use]
-    pub fn with_phone(number: impl Into<String>) -> Self {
-        Self { verified_phone: Some(number.into()) }
+    pub fn with_phone(mut self, number: impl Into<String>) -> Self {
+        self.verified_phone = Some(number.into());
+        self
+    }
+
+    /// Of somebody who has proved to have this email address.
+    #[must_use]
+    pub fn with_email(mut self, address: impl Into<String>) -> Self {
+        self.verified_email = Some(address.into());
+        self
     }
 }
 
-/// Without the number.
+/// Without the number and the address.
 impl fmt::Debug for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Profile").field("has_phone", &self.verified_phone.is_some()).finish()
+        let (has_phone, has_email) = (self.verified_phone.is_some(), self.verified_email.is_some());
+        f.debug_struct("Profile").field("has_phone", &has_phone).field("has_email", &has_email).finish()
     }
 }
 

@@ -29,6 +29,15 @@ pub enum Error {
     /// The message with the code was not taken along, or nobody knows.
     #[error(transparent)]
     Courier(#[from] crate::CourierError),
+    /// A CAPTCHA is needed and nobody has judged it.
+    #[error(transparent)]
+    Captcha(#[from] crate::CaptchaError),
+    /// What was queued cannot be read: it was sealed under a secret that is gone, or by nobody.
+    #[error("a queued message cannot be opened: {0}")]
+    Sealed(&'static str),
+    /// The message was not sent, and may be later.
+    #[error(transparent)]
+    Undelivered(#[from] crate::Undelivered),
     /// The table gave no answer, or has an item that this version did not write. Nobody is verified, and no message is to be sent.
     #[error(transparent)]
     Store(#[from] tollgate_dynamodb::Error),

@@ -5,6 +5,7 @@
 //! code leaves them as they are.
 
 use crate::challenge::{ChallengeId, Digest};
+use crate::delivery::{Delivery, Receipt};
 use std::time::Duration;
 use tollgate_core::{Penalty, Timestamp};
 
@@ -17,6 +18,10 @@ pub struct Item {
     pub digest: Digest,
     /// Until when it is good.
     pub valid_until: Timestamp,
+    /// How far the message with it has come.
+    pub delivery: Delivery,
+    /// What its provider calls that message, if it wants to hear of it.
+    pub receipt: Option<Receipt>,
     /// How often it was tried.
     pub attempts: u32,
     /// When it was used, if it was.

@@ -12,37 +12,54 @@
 //! | [`verify`] | the protocol of verifying: count, compare, use |
 //! | [`storage`] | those writes as DynamoDB expressions, the item as attributes |
 //! | [`otp`] | [`Otp`]: drives both against the table |
-//! | [`destination`] | the number that a code goes to, or why none is sent |
-//! | [`directory`] | who has verified which number |
-//! | [`courier`] | who takes messages along |
+//! | [`destination`] | the number or address that a code goes to, or why none is sent |
+//! | [`directory`] | who has verified which number and address |
+//! | [`courier`] | the message with a code, and who takes it along |
+//! | [`sealed`] | what is in a queue of it: nothing that can be read without the secrets |
+//! | [`delivery`] | how far the message has come, and the writes that say so |
+//! | [`carrier`] | who delivers it |
+//! | [`captcha`] | who judges whether a person has solved a CAPTCHA |
+//! | [`dispatch`] | [`Dispatcher`]: from the queue to the carrier, once |
+//! | [`pumping`] | defence against those who have messages sent and never type a code |
 //!
-//! Everything but `storage` and `otp` is pure: no I/O and no clock. The protocol model runs the very same [`issue`], [`verify`] and
+//! Everything but `storage`, `otp`, `dispatch` and parts of `pumping` is pure: no I/O and no clock. The protocol model runs the very same
+//! [`issue`], [`verify`] and
 //! [`Write`]s.
 //!
 //! Sending is the caller's: [`Otp::issue`] hands out the code that is to be sent, and only once the table has it.
 
+pub mod captcha;
+pub mod carrier;
 pub mod challenge;
 pub mod code;
 pub mod courier;
+pub mod delivery;
 pub mod destination;
 pub mod directory;
+pub mod dispatch;
 mod error;
 pub mod issue;
 pub mod item;
 pub mod otp;
+pub mod pumping;
+pub mod sealed;
 pub mod storage;
 pub mod verify;
 pub mod write;
 
+pub use captcha::{Captcha, CaptchaError, Judged, Proof, WafCaptcha};
+pub use carrier::{Carrier, Undelivered};
 pub use challenge::{ChallengeId, Digest, Recipient};
 pub use code::Code;
-pub use courier::{Courier, CourierError, Message};
+pub use courier::{Courier, CourierError, Errand, Message};
+pub use delivery::{Delivery, Receipt};
 pub use destination::{Destination, Refusal};
 pub use directory::{Directory, DirectoryError, Profile};
+pub use dispatch::{Dispatched, Dispatcher};
 pub use error::{Error, Result};
 pub use issue::Denied;
 pub use item::Item;
-pub use otp::{Issuance, Issued, Otp};
+pub use otp::{Checked, Issuance, Issued, Otp};
 pub use verify::Verification;
 pub use write::Write;
 

@@ -5,6 +5,7 @@
 
 use crate::challenge::{ChallengeId, Digest, Recipient};
 use crate::code::Code;
+use crate::delivery::Receipt;
 use crate::error::{Error, Result};
 use crate::issue::{self, Denied, Issue};
 use crate::item::Item;
@@ -12,6 +13,7 @@ use crate::storage;
 use crate::verify::{self, Attempt, Verification};
 use crate::write::Write;
 use std::time::Duration;
+use tollgate_core::Timestamp;
 use tollgate_dynamodb::items::Call;
 use tollgate_dynamodb::{Items, Updated};
 use tollgate_policy::{KeySecrets, Policy};
@@ -24,6 +26,8 @@ pub struct Issued {
     pub challenge: ChallengeId,
     /// The code, for the message alone.
     pub code: Code,
+    /// When it was made.
+    pub made_at: Timestamp,
     /// For how long it is good.
     pub expires_in: Duration,
     /// How long until another one can be sent.
@@ -32,7 +36,6 @@ pub struct Issued {
 
 /// What is said of the wish to be sent a code.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Issuance {
     /// It is to be sent. Codes that were sent before are good no longer.
     Issued(Issued),
@@ -40,8 +43,26 @@ pub enum Issuance {
     Denied(Denied),
 }
 
+/// What is said of a code that somebody has typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The answer.
+    pub verification: Verification,
+    /// When it was made, if it was right.
+    pub made_at: Option<Timestamp>,
+    /// What the provider of the message calls it, if it wants to be told that its code was right.
+    pub receipt: Option<Receipt>,
+}
+
+impl From<Verification> for Checked {
+    fn from(verification: Verification) -> Self {
+        Self { verification, made_at: None, receipt: None }
+    }
+}
+
 /// What became of a write whose answer arrived.
-enum Met {
+pub(crate) enum Met {
     Applied(Item),
     Refused(Option<Item>),
 }
@@ -87,7 +108,7 @@ impl Otp {
             match send(&call, &pk, &write).await? {
                 Met::Applied(item) => {
                     let (expires_in, resend_after) = (rules.ttl, item.cooldown_rest(now));
-                    return Ok(Issuance::Issued(Issued { challenge, code, expires_in, resend_after }));
+                    return Ok(Issuance::Issued(Issued { challenge, code, made_at: now, expires_in, resend_after }));
                 }
                 Met::Refused(found) => {
                     now = self.items.now();
@@ -108,17 +129,11 @@ impl Otp {
     ///
     /// See [`Error`]: [`Error::Malformed`] for what is no code; if the table gave no answer the attempt may have been counted, and the
     /// code used.
-    pub async fn verify(
-        &self,
-        policy: &Policy,
-        recipient: &Recipient,
-        challenge: &str,
-        code: &str,
-    ) -> Result<Verification> {
+    pub async fn verify(&self, policy: &Policy, recipient: &Recipient, challenge: &str, code: &str) -> Result<Checked> {
         let (rules, _) = policy.otp_for(recipient.purpose().as_str())?;
         let code = Code::parse(code, rules.digits)?;
         // What is no challenge was never sent.
-        let Ok(challenge) = challenge.parse() else { return Ok(Verification::NoActive) };
+        let Ok(challenge) = challenge.parse() else { return Ok(Verification::NoActive.into()) };
         let attempt = Attempt::new(rules, policy.secrets(), recipient, challenge, &code);
         let (call, pk) = (self.items.begin(), storage::partition_key(recipient));
         let now = self.items.now();
@@ -127,22 +142,29 @@ impl Otp {
             Met::Refused(found) => verify::Next::Done(attempt.uncounted(found.as_ref(), now)),
         };
         match counted {
-            verify::Next::Done(verification) => Ok(verification),
+            verify::Next::Done(verification) => Ok(verification.into()),
             verify::Next::Write(write) => match send(&call, &pk, &write).await? {
-                Met::Applied(_) => Ok(Verification::Verified),
+                Met::Applied(item) => {
+                    let ttl = i64::try_from(rules.ttl.as_nanos()).unwrap_or(i64::MAX);
+                    let made_at = Some(item.valid_until.offset_by(-ttl));
+                    Ok(Checked { verification: Verification::Verified, made_at, receipt: item.receipt })
+                }
                 // Somebody else was faster, another code was sent, or time has run out.
-                Met::Refused(_) => Ok(Verification::NoActive),
+                Met::Refused(_) => Ok(Verification::NoActive.into()),
             },
         }
     }
 }
 
 fn digest(secrets: &KeySecrets, recipient: &Recipient, challenge: ChallengeId, code: &Code) -> Result<Digest> {
-    let no_secrets = || tollgate_policy::Error::NoSecrets { what: "`otp`".to_owned() };
-    recipient.digest(secrets, challenge, code).ok_or_else(|| Error::Policy(no_secrets()))
+    recipient.digest(secrets, challenge, code).ok_or_else(no_secrets)
 }
 
-async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met> {
+pub(crate) fn no_secrets() -> Error {
+    Error::Policy(tollgate_policy::Error::NoSecrets { what: "`otp`".to_owned() })
+}
+
+pub(crate) async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met> {
     let read = |found| storage::to_item(found).map_err(tollgate_dynamodb::Error::from);
     Ok(match call.update(pk, &storage::render(write)).await? {
         Updated::Applied(found) => Met::Applied(read(&found)?),

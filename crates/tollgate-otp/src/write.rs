@@ -4,6 +4,7 @@
 //! model. Invariant: a write changes an item only if all of its checks hold, and then all of it.
 
 use crate::challenge::{ChallengeId, Digest};
+use crate::delivery::{Delivery, Receipt};
 use crate::item::Item;
 use tollgate_core::{Penalty, Timestamp};
 
@@ -16,6 +17,8 @@ pub enum Check {
     ValidAt(Timestamp),
     /// `attribute_not_exists(used)`.
     Unused,
+    /// `delivery = value`.
+    DeliveryIs(Delivery),
     /// `attempts < most`.
     AttemptsBelow(u32),
     /// `guesses < most`.
@@ -34,6 +37,7 @@ impl Check {
             Self::ChallengeIs(challenge) => item.challenge == *challenge,
             Self::ValidAt(now) => item.valid_until > *now,
             Self::Unused => item.used.is_none(),
+            Self::DeliveryIs(delivery) => item.delivery == *delivery,
             Self::AttemptsBelow(most) => item.attempts < *most,
             Self::GuessesBelow(most) => item.guesses < *most,
             Self::WindowOver(now) => item.window <= *now,
@@ -87,6 +91,8 @@ pub enum Change {
     Send(Sending),
     /// One more attempt, before it is known whether it is right.
     Count,
+    /// The message with the code has come so far; and its receipt, if it has one.
+    Deliver(Delivery, Option<Receipt>),
     /// The code is used; that the attempt was right takes it out of the account's guesses.
     Use(Timestamp),
 }
@@ -112,6 +118,10 @@ impl Write {
             Change::Count => {
                 item.map(|item| Item { attempts: item.attempts + 1, guesses: item.guesses + 1, ..item.clone() })
             }
+            Change::Deliver(delivery, receipt) => {
+                let receipt = receipt.as_ref().or(item.and_then(|item| item.receipt.as_ref())).cloned();
+                item.map(|item| Item { delivery: *delivery, receipt, ..item.clone() })
+            }
             Change::Use(now) => {
                 item.map(|item| Item { used: Some(*now), guesses: item.guesses.saturating_sub(1), ..item.clone() })
             }
@@ -127,6 +137,18 @@ impl Sending {
             None => item.map(|item| (item.window, item.guesses))?,
         };
         let Self { challenge, digest, valid_until, cooldown, expires_at, .. } = self.clone();
-        Some(Item { challenge, digest, valid_until, attempts: 0, used: None, guesses, window, cooldown, expires_at })
+        Some(Item {
+            challenge,
+            digest,
+            valid_until,
+            delivery: Delivery::Pending,
+            receipt: None,
+            attempts: 0,
+            used: None,
+            guesses,
+            window,
+            cooldown,
+            expires_at,
+        })
     }
 }

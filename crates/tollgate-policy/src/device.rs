@@ -80,6 +80,16 @@ impl fmt::Debug for DeviceCookie {
     }
 }
 
+/// A device that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownDevice {
+    /// The random number of its token, of 22 characters.
+    pub id: String,
+    /// When the token was issued, in whole seconds.
+    pub issued: Timestamp,
+}
+
 /// What is signed beside a token's own bytes; no dimension can have the name.
 const PURPOSE: &[u8] = b"device token 1";
 
@@ -127,8 +137,8 @@ impl Policy {
         Ok(DeviceCookie { name: device.cookie.clone(), token, max_age: device.max_age })
     }
 
-    /// The value of the device `dimension` in a request whose dimension that it is bound to has `bound_value`: the random
-    /// number of the first of `tokens` that is genuine, of 22 characters. `None` if none is.
+    /// The device `dimension` in a request whose dimension that it is bound to has `bound_value`: that of the first of `tokens`
+    /// that is genuine; its value is its `id`. `None` if none is.
     #[must_use]
     pub fn known_device<'a>(
         &self,
@@ -136,7 +146,7 @@ impl Policy {
         bound_value: &str,
         tokens: impl IntoIterator<Item = &'a str>,
         now: Timestamp,
-    ) -> Option<String> {
+    ) -> Option<KnownDevice> {
         let device = self.device(dimension)?;
         let mut tokens = tokens.into_iter().peekable();
         // Folding takes time, which most requests need not spend.
@@ -145,7 +155,14 @@ impl Policy {
         tokens.find_map(|token| self.genuine(dimension, device, &bound, token, now))
     }
 
-    fn genuine(&self, dimension: &str, device: &Device, bound: &str, token: &str, now: Timestamp) -> Option<String> {
+    fn genuine(
+        &self,
+        dimension: &str,
+        device: &Device,
+        bound: &str,
+        token: &str,
+        now: Timestamp,
+    ) -> Option<KnownDevice> {
         let (id, bytes) = token.split_once('.')?;
         if bytes.len() > LONGEST_BASE64 {
             return None;
@@ -156,7 +173,7 @@ impl Policy {
         let issued = u64::from_be_bytes(issued.try_into().ok()?);
         let genuine =
             device.is_fresh(issued, now) && self.secrets().has_signed(id, &parts(dimension, device, bound, claim), mac);
-        genuine.then(|| URL_SAFE_NO_PAD.encode(random))
+        genuine.then(|| KnownDevice { id: URL_SAFE_NO_PAD.encode(random), issued: Timestamp::from_secs(issued) })
     }
 
     fn device(&self, dimension: &str) -> Option<&Device> {

@@ -212,8 +212,17 @@
 //! | `ttl` | for how long a code is good, `1min` to `10min` | `5min` |
 //! | `attempts` | how often one code can be tried, 1 to 10 | 5 |
 //! | `budget` | how often an account can be tried, whatever codes it is sent, like `"10/h"`: 1 to 100 guesses in a window of 1 min to 30 days, which begins with the first code sent after the last one is over. A right code counts only until it is used | `"10/h"` |
+//! | `channels` | how codes are sent: the first of `"sms"`, `"email"` and `"event"` (by whoever takes the event) that somebody has verified a number or address for | `["sms"]` |
+//! | `message` | the text that a code is sent with, or `{ en = "...", ro = "..." }` by `Accept-Language`; placeholders: `{code}`, which must be there, `{purpose}`, `{minutes}` | English |
+//! | `subject` | that of an email, likewise, without `{code}` | English |
+//! | `domain` | the site that browsers and telephones may fill the code of an SMS in on, like `"example.com"`: its last line is then `@example.com #123456` (WICG, "Origin-bound one-time codes delivered via SMS") | no such line |
+//! | `captcha` | whether every wish to be sent a code needs a solved CAPTCHA | `false` |
 //! | `cooldown` | how long after a code the next one can be sent, see `penalty` for its keys `first`, `factor`, `most`, `forget` | `{ first = "1min", forget = "10min" }` |
 //! | `acr` | the class of authentication that a right code is, on top of the first factor, like `"mfa"`: it freshens the session for routes with `step_up` | it freshens none |
+//! | `pumping` | `{ prices, spend, reduced }`: messages are counted by what becomes of them, and whoever only causes costs is stopped; needs secrets | nobody watches |
+//! | `pumping.prices` | what a message to each country costs, like `{ RO = 480, VN = 790 }`, in any unit: that of the limits of `spend`; a price for each of `countries` | required |
+//! | `pumping.spend` | limits that this is charged on, in place of their cost on the route, like `["otp-spend-hour", "otp-spend-day"]`; nothing is sent that one of them has not counted | required |
+//! | `pumping.reduced` | the limit on which a message to suspected numbers costs 1 while few are to be sent, and others nothing; by `context.otp.suspect`, the prefix or country | required |
 //!
 //! ## `[mfa]`
 //!
@@ -258,7 +267,7 @@ pub use algorithm::Algorithm;
 pub use canonical::{Fold, Region};
 pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};
-pub use device::{Device, DeviceCookie};
+pub use device::{Device, DeviceCookie, KnownDevice};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};
@@ -269,7 +278,7 @@ pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use network::Network;
 pub use mfa::MfaRules;
-pub use otp::{OtpRules, Purpose};
+pub use otp::{Channel, OtpRules, PumpingRules, Purpose};
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};

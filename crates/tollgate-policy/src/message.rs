@@ -1,9 +1,9 @@
-//! What a denied caller is told, by language. Invariant: every placeholder of a message is one that can be filled in.
+//! What people are told, by language. Invariant: every placeholder of a text is one that can be filled in where the text is used.
 
 use crate::rate::Problem;
 use crate::suggest;
 
-/// Something that a message leaves to the moment of the denial.
+/// Something that a text leaves to the moment when it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Placeholder {
@@ -17,15 +17,32 @@ pub enum Placeholder {
     Plan,
     /// `{retry_after}`: how long to wait.
     RetryAfter,
+    /// `{code}`: a one-time code.
+    Code,
+    /// `{purpose}`: what the code is for, as the policy names it.
+    Purpose,
+    /// `{minutes}`: for how many minutes it is good.
+    Minutes,
 }
 
-const PLACEHOLDERS: [(&str, Placeholder); 5] = [
+/// What a place of the file can leave open.
+pub(crate) type Known = [(&'static str, Placeholder)];
+
+/// In what a denied caller is told.
+pub(crate) const OF_DENIAL: &Known = &[
     ("rate", Placeholder::Rate),
     ("burst", Placeholder::Burst),
     ("limit", Placeholder::Limit),
     ("plan", Placeholder::Plan),
     ("retry_after", Placeholder::RetryAfter),
 ];
+
+/// In the text that a code is sent with.
+pub(crate) const OF_CODE: &Known =
+    &[("code", Placeholder::Code), ("purpose", Placeholder::Purpose), ("minutes", Placeholder::Minutes)];
+
+/// In the subject of that. Not the code, since subjects are in the logs of mail servers.
+pub(crate) const OF_SUBJECT: &Known = &[("purpose", Placeholder::Purpose), ("minutes", Placeholder::Minutes)];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -38,9 +55,9 @@ enum Part {
 pub struct Message(Vec<Part>);
 
 impl Message {
-    pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
+    pub(crate) fn parse(text: &str, known: &Known) -> Result<Self, Problem> {
         if text.trim().is_empty() {
-            return Err(Problem::new("the message is empty", "write what the caller should read, or remove `message`"));
+            return Err(Problem::new("the message is empty", "write what people should read, or remove it"));
         }
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(at) = rest.find(['{', '}']) {
@@ -55,12 +72,17 @@ impl Message {
                 Problem::new("the message has a brace without its partner", "write `{{` or `}}` for a brace")
             })?;
             parts.push(Part::Text(std::mem::take(&mut plain)));
-            parts.push(Part::Value(placeholder(name)?));
+            parts.push(Part::Value(placeholder(name, known)?));
             rest = after;
         }
         plain.push_str(rest);
         parts.push(Part::Text(plain));
         Ok(Self(parts))
+    }
+
+    /// Whether the text leaves `placeholder` open.
+    pub(crate) fn has(&self, placeholder: Placeholder) -> bool {
+        self.0.contains(&Part::Value(placeholder))
     }
 
     /// The text with each placeholder replaced by what `value` gives for it.
@@ -74,14 +96,14 @@ impl Message {
     }
 }
 
-fn placeholder(name: &str) -> Result<Placeholder, Problem> {
-    PLACEHOLDERS.iter().find(|(known, _)| *known == name).map(|(_, placeholder)| *placeholder).ok_or_else(|| {
-        let help = suggest::help(name, "placeholder", PLACEHOLDERS.iter().map(|(known, _)| *known));
+fn placeholder(name: &str, known: &Known) -> Result<Placeholder, Problem> {
+    known.iter().find(|(known, _)| *known == name).map(|(_, placeholder)| *placeholder).ok_or_else(|| {
+        let help = suggest::help(name, "placeholder", known.iter().map(|(known, _)| *known));
         Problem::new(format!("the message has the unknown placeholder {{{name}}}"), help)
     })
 }
 
-/// The messages of one limit, in file order.
+/// A text in several languages, in file order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Messages(Vec<(String, Message)>);
 
@@ -111,26 +133,31 @@ impl Messages {
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
-    use super::{Message, Messages, Placeholder};
+    use super::{Messages, OF_DENIAL, Placeholder, Problem};
+
+    fn parse(text: &str) -> Result<super::Message, Problem> {
+        super::Message::parse(text, OF_DENIAL)
+    }
 
     #[test]
     fn placeholders_are_filled_in_and_braces_escaped() {
-        let message = Message::parse("{{{rate}}} ă {retry_after}").expect("valid");
+        let message = parse("{{{rate}}} ă {retry_after}").expect("valid");
         let shown = message.render(|p| if p == Placeholder::Rate { "50/h".to_owned() } else { "2 s".to_owned() });
         assert_eq!(shown, "{50/h} ă 2 s");
     }
 
     #[test]
     fn unknown_placeholders_and_lone_braces_are_refused() {
-        assert!(Message::parse("wait {retry_afer}").expect_err("typo").help.contains("retry_after"));
+        assert!(parse("{code}").is_err(), "it is for another place");
+        assert!(parse("wait {retry_afer}").expect_err("typo").help.contains("retry_after"));
         for text in ["a { b", "a } b", "{", "}", "", "{}"] {
-            assert!(Message::parse(text).is_err(), "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn the_best_language_wins_and_the_first_of_the_file_is_the_fallback() {
-        let message = |text| Message::parse(text).expect("valid");
+        let message = |text| parse(text).expect("valid");
         let messages = Messages::new(vec![("en".to_owned(), message("e")), ("ro".to_owned(), message("r"))]);
         let picked = |tags: &[&str]| messages.pick(tags).map(|(language, _)| language);
         assert_eq!(picked(&["fr", "ro-RO", "en"]), Some("ro"));

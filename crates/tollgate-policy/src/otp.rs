@@ -5,13 +5,15 @@
 
 use crate::canonical::Region;
 use crate::error::{Error, Result};
+use crate::message::Messages;
 use crate::policy::Policy;
 use crate::suggest;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_core::PenaltyRule;
+use tollgate_core::{LimitName, PenaltyRule};
 
 /// What a code is for, like `login`: a name of the policy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,13 +37,52 @@ impl fmt::Display for Purpose {
     }
 }
 
+/// How a code is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Channel {
+    /// `sms`: a text message to a number.
+    Sms,
+    /// `email`: to an address.
+    Email,
+    /// `event`: by whoever takes the event, to a number or else to an address.
+    Event,
+}
+
+impl Channel {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sms, Self::Email, Self::Event];
+
+    /// The word of the policy.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sms => "sms",
+            Self::Email => "email",
+            Self::Event => "event",
+        }
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The rules of one-time codes. Bounds are those of NIST SP 800-63B, sections 5.1.3.2 and 5.2.2: at least six digits, good
 /// for ten minutes at most, and a hundred wrong guesses of an account at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OtpRules {
     pub(crate) purposes: Vec<Purpose>,
+    pub(crate) channels: Vec<Channel>,
     pub(crate) countries: Vec<String>,
+    pub(crate) message: Option<Messages>,
+    pub(crate) subject: Option<Messages>,
+    pub(crate) domain: Option<String>,
+    /// Whether every wish to be sent a code needs a solved CAPTCHA.
+    pub captcha: bool,
     /// Where a profile's number without a country code belongs; `None`: it is none.
     pub region: Option<Region>,
     /// Digits of a code, [`OtpRules::DIGITS`].
@@ -61,6 +102,44 @@ pub struct OtpRules {
     pub cooldown: PenaltyRule,
     /// The class of authentication (`acr`) that a right code is, on top of the first factor; `None`: it freshens no session.
     pub acr: Option<String>,
+    /// What messages cost, and what stops those who share in it; `None`: nobody watches.
+    pub pumping: Option<PumpingRules>,
+}
+
+/// What messages cost, and where that is charged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PumpingRules {
+    pub(crate) prices: BTreeMap<String, u64>,
+    pub(crate) spend: Vec<LimitName>,
+    pub(crate) reduced: LimitName,
+}
+
+impl PumpingRules {
+    /// What a message to this country costs, in the unit of the limits that it is charged on; `None` if codes are not sent there.
+    #[must_use]
+    pub fn price(&self, country: &str) -> Option<u64> {
+        self.prices.get(country).copied()
+    }
+
+    /// The limits that prices are charged on.
+    #[must_use]
+    pub fn spend(&self) -> &[LimitName] {
+        &self.spend
+    }
+
+    /// The limit on which one is charged for a message to suspected numbers, and nothing for others.
+    #[must_use]
+    pub fn reduced(&self) -> &LimitName {
+        &self.reduced
+    }
+
+    /// What a message to `country` costs on each of those limits, if few are sent to its numbers (`is_reduced`) or not. 0 is no
+    /// charge; a message that goes nowhere costs 1.
+    pub fn costs(&self, country: &str, is_reduced: bool) -> impl Iterator<Item = (&LimitName, u64)> {
+        let price = self.price(country).unwrap_or(1);
+        self.spend.iter().map(move |limit| (limit, price)).chain([(&self.reduced, u64::from(is_reduced))])
+    }
 }
 
 impl OtpRules {
@@ -82,6 +161,34 @@ impl OtpRules {
     /// What codes can be for, in file order.
     pub fn purposes(&self) -> impl Iterator<Item = &Purpose> + Clone {
         self.purposes.iter()
+    }
+
+    /// Where codes may be sent to, two letters of ISO 3166-1 each, in file order.
+    pub fn countries(&self) -> impl Iterator<Item = &str> + Clone {
+        self.countries.iter().map(String::as_str)
+    }
+
+    /// How codes are sent: the first of these that somebody has verified a number or address for. At least one.
+    pub fn channels(&self) -> impl Iterator<Item = Channel> + Clone {
+        self.channels.iter().copied()
+    }
+
+    /// The text that a code is sent with; `None`: ours.
+    #[must_use]
+    pub fn message(&self) -> Option<&Messages> {
+        self.message.as_ref()
+    }
+
+    /// The subject of an email; `None`: ours.
+    #[must_use]
+    pub fn subject(&self) -> Option<&Messages> {
+        self.subject.as_ref()
+    }
+
+    /// The site that a browser or telephone may fill a code of an SMS in on.
+    #[must_use]
+    pub fn domain(&self) -> Option<&str> {
+        self.domain.as_deref()
     }
 
     /// Whether codes may be sent to numbers of this country, two letters of ISO 3166-1. To none unless the file names it.

@@ -76,6 +76,18 @@ pub(crate) fn unknown(error: &tollgate::mfa::Error) -> Answer {
     unavailable()
 }
 
+/// 403: nothing is sent to who has not shown that he is human.
+pub(crate) fn captcha_required() -> Answer {
+    let message = "solve a CAPTCHA, and send what it gives you as `captcha`";
+    respond(StatusCode::FORBIDDEN, &json!({ "error": "captcha_required", "message": message }))
+}
+
+/// 429: nothing is sent to such numbers for now.
+pub(crate) fn blocked(rest: Duration) -> Answer {
+    let message = "no codes are sent to this number at the moment; use another factor, or ask again later";
+    wait(StatusCode::TOO_MANY_REQUESTS, "sending_paused", message, rest)
+}
+
 /// 410: there is no such code.
 pub(crate) fn no_active() -> Answer {
     let message = "there is no such code: it was used, has expired, or another one was sent";

@@ -16,9 +16,6 @@ const TENANT: &str = "tenant";
 /// What a code is bound to where it goes nowhere. No number is spelt like this.
 const NOWHERE: &str = "nowhere";
 
-/// What is read where there is no number, for as long as it takes.
-const SOMEBODYS: &str = "+40712345678";
-
 /// Who asks, once an authorizer has let him in.
 pub(crate) struct Caller {
     /// The user, in its one spelling.
@@ -31,7 +28,7 @@ pub(crate) struct Caller {
 
 /// Who a code is for.
 pub(crate) struct Addressed {
-    /// Where it goes; `None` if the account has no verified number, or one that codes are not sent to.
+    /// Where it goes; `None` if the account has no verified number or address, or one that codes are not sent to.
     pub(crate) to: Option<Destination>,
     /// Whose it is.
     pub(crate) recipient: Recipient,
@@ -61,13 +58,9 @@ impl Caller {
     ) -> tollgate_otp::Result<Addressed> {
         let (rules, _) = policy.otp_for(purpose.as_str())?;
         let profile = directory.profile(&self.profile).await?;
-        let number = profile.and_then(|profile| profile.verified_phone);
-        // To read a number takes a time that can be told from none.
-        let read = Destination::of(number.as_deref().unwrap_or(SOMEBODYS), rules);
-        let to = number
-            .and_then(|_| read.inspect_err(|refusal| tracing::info!(%refusal, "no code is sent to a number")).ok());
-        let number = to.as_ref().map_or(NOWHERE, Destination::number);
-        let recipient = Recipient::new(self.account.clone(), purpose.clone(), number)?;
+        let to = Destination::of(&profile.unwrap_or_default(), rules);
+        let address = to.as_ref().map_or(NOWHERE, Destination::address);
+        let recipient = Recipient::new(self.account.clone(), purpose.clone(), address)?;
         Ok(Addressed { to, recipient })
     }
 }

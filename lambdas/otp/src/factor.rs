@@ -6,11 +6,17 @@ use crate::Service;
 use lambda_http::Request;
 use tollgate::http::{self, Facts};
 use tollgate::mfa::{Action, Begun, Caller, Error, GrantId, Sessions};
+use tollgate::tollgate_policy::Channel;
 use tollgate::{Policy, Store};
 use tollgate_otp::{Courier, Directory};
 
-/// How a code proves something (RFC 8176): a one-time password by SMS, after another factor.
-const METHODS: [&str; 3] = ["mfa", "otp", "sms"];
+/// How a code that was sent so proves something (RFC 8176), after another factor. Only of an SMS it is known that it went to a telephone.
+fn methods(channel: Option<Channel>) -> &'static [&'static str] {
+    match channel {
+        Some(Channel::Sms) => &["mfa", "otp", "sms"],
+        _ => &["mfa", "otp"],
+    }
+}
 
 /// A verification under way; `None` inside: a right code proves nothing but itself.
 pub(crate) struct Factor<'s>(Option<(&'s Sessions, Begun, String)>);
@@ -33,12 +39,16 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
 }
 
 impl Factor<'_> {
-    /// The code was right: the session is fresh, or whoever has the grant may do `action` once.
-    pub(crate) async fn prove(&self, action: Option<Action>) -> Result<Option<GrantId>, Error> {
+    /// The code was right that was sent by `channel`: the session is fresh, or whoever has the grant may do `action` once.
+    pub(crate) async fn prove(
+        &self,
+        action: Option<Action>,
+        channel: Option<Channel>,
+    ) -> Result<Option<GrantId>, Error> {
         let Some((sessions, begun, acr)) = &self.0 else { return Ok(None) };
         match action {
-            Some(action) => sessions.grant(begun, action, acr, &METHODS).await.map(Some),
-            None => sessions.record(begun, acr, &METHODS).await.map(|_| None),
+            Some(action) => sessions.grant(begun, action, acr, methods(channel)).await.map(Some),
+            None => sessions.record(begun, acr, methods(channel)).await.map(|_| None),
         }
     }
 }

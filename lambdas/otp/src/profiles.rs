@@ -1,6 +1,7 @@
-//! A directory in a file, for development: `{"alice": {"phone": "+40721234567", "verified": true}}`, by user.
+//! A directory in a file, for development: `{"alice": {"phone": "+40721234567", "email": "alice@x.org", "verified": true}}`, by
+//! user, each of the two if there is one.
 //!
-//! Invariant: a number that is not said to be verified is none.
+//! Invariant: a number or address that is not said to be verified is none.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ pub struct Profiles(BTreeMap<String, Profile>);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    phone: String,
+    phone: Option<String>,
+    email: Option<String>,
     verified: bool,
 }
 
@@ -31,9 +33,11 @@ impl Profiles {
     /// It is no JSON of that shape; the message says where, and has no number.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let written: BTreeMap<String, Written> = serde_json::from_str(text)?;
-        let profile = |written: Written| match written.verified {
-            true => Profile::with_phone(written.phone),
-            false => Profile::default(),
+        let profile = |Written { phone, email, verified }: Written| {
+            let mut profile = Profile::default();
+            profile.verified_phone = phone.filter(|_| verified);
+            profile.verified_email = email.filter(|_| verified);
+            profile
         };
         Ok(Self(written.into_iter().map(|(user, written)| (user, profile(written))).collect()))
     }

@@ -1,8 +1,11 @@
 //! `POST /api/auth/otp/send`: a code is made, charged on the route's limits and handed to the courier.
 //!
-//! The account's item goes first: while its cooldown lasts nothing is charged, or one account that asks again and again would use up the
-//! budget of its whole country. Then the limits, as the policy's route has them, with what only the directory knows in the
-//! request context: `context.otp.number`, `context.otp.block` and `context.otp.country`.
+//! Who is suspected is looked up beside the directory; then comes a CAPTCHA, if one is needed; of whoever was known on his device before, no
+//! more than that is asked. Then the account's item: while its cooldown
+//! lasts nothing is charged, or one account that asks again and again would use up the budget of its whole country. Then the limits, as the
+//! policy's route has them, at the message's price and with what only the directory knows in the request context: `context.otp.number`,
+//! `context.otp.block`, `context.otp.country` and, while few messages go to it, `context.otp.suspect`. At last the courier has it, and it
+//! is counted.
 //!
 //! Invariants: no message goes out that the limits of the route have not counted on the table, whatever `on_store_failure` says; an
 //! account that nothing can be sent to is counted by itself where others are by number, block and country.
@@ -10,20 +13,52 @@
 use crate::Service;
 use crate::answer::{self, Answer};
 use crate::caller::{Addressed, Caller};
+use crate::suspicion::{self, charged_as};
+use futures_util::future::{join, try_join};
 use lambda_http::Request;
+use lambda_http::http::StatusCode;
 use lambda_http::service_fn;
 use lambda_http::tower::{Layer, ServiceExt};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use std::sync::Arc;
-use tollgate::http::Facts;
+use tollgate::http::{Facts, preferred_languages};
+use tollgate::tollgate_core::LimitName;
+use tollgate::tollgate_policy::PumpingRules;
 use tollgate::{Decision, Policy, Source, Store};
-use tollgate_otp::{Courier, Destination, Directory, Issuance, Issued, Message};
+use tollgate_otp::pumping::{Counted, Guard, Shown, Suspicion};
+use tollgate_otp::{Courier, Denied, Directory, Errand, Issuance, Issued, Message, Otp};
 
 /// What is asked for.
 #[derive(Deserialize)]
 struct Wish {
     purpose: String,
+    captcha: Option<String>,
+}
+
+/// Why no code is made.
+enum Unmade {
+    /// It is too soon for one.
+    Denied(Denied),
+    /// That is suspected.
+    Suspected(Suspicion),
+    /// Nobody knows.
+    Failed(tollgate_otp::Error),
+}
+
+impl From<tollgate_otp::Error> for Unmade {
+    fn from(error: tollgate_otp::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Unmade {
+    fn answer(self) -> Answer {
+        match self {
+            Self::Denied(denied) => answer::denied(denied),
+            Self::Suspected(suspicion) => suspicion::refusal(&suspicion),
+            Self::Failed(error) => answer::failed(&error),
+        }
+    }
 }
 
 impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
@@ -34,67 +69,133 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             Ok(None) => return answer::unauthenticated(),
             Err(error) => return answer::failed(&error.into()),
         };
-        let Ok(Wish { purpose }) = serde_json::from_slice(request.body()) else {
+        let Ok(wish) = serde_json::from_slice::<Wish>(request.body()) else {
             return answer::bad_request(r#"write {"purpose":"login"}"#);
         };
-        let (Addressed { to, recipient }, issued) = match self.issue(&policy, &caller, &purpose).await {
-            Ok((addressed, Issuance::Issued(issued))) => (addressed, issued),
-            Ok((_, Issuance::Denied(denied))) => return answer::denied(denied),
-            Ok(_) => return answer::unavailable(),
-            Err(error) => return answer::failed(&error),
+        let (Addressed { to, recipient }, suspicion, issued) = match self.make(&policy, &caller, &wish, &request).await
+        {
+            Ok(made) => made,
+            Err(unmade) => return unmade.answer(),
         };
         let facts = Facts::of(request.extensions()).into_owned();
-        request.extensions_mut().insert(facts.with_context_field("otp", counted_by(&caller, to.as_ref())));
-        let message = Message::new(to, issued.code.clone(), recipient.purpose().clone(), issued.expires_in);
-        let courier = Arc::clone(&self.courier);
+        let facts = charged_as(&policy, &caller.account, to.as_ref(), &suspicion, facts);
+        request.extensions_mut().insert(facts);
+        let languages = preferred_languages(request.headers());
+        let message = match policy.otp() {
+            Some(rules) => Message::new(rules, to.clone(), &recipient, &issued, &languages),
+            None => return answer::nothing_here(),
+        };
+        let sending = Sending {
+            courier: Arc::clone(&self.courier),
+            otp: Arc::clone(&self.otp),
+            guard: Arc::clone(&self.guard),
+            account: caller.account.to_string(),
+            policy,
+            message,
+            issued,
+        };
         let hand_over = service_fn(move |request: Request| {
-            let (courier, message, issued) = (Arc::clone(&courier), message.clone(), issued.clone());
-            async move { deliver(&*courier, &request, message, &issued).await }
+            let sending = sending.clone();
+            async move { sending.deliver(&request).await }
         });
         // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
-        Box::pin(self.layer.layer(hand_over).oneshot(request)).await
+        let answer = Box::pin(self.layer.layer(hand_over).oneshot(request)).await?;
+        // Who is refused for the reduced rate is a part of the attack, for all that is known.
+        if let (Suspicion::Reduced(_), StatusCode::TOO_MANY_REQUESTS, Some(to)) = (&suspicion, answer.status(), &to) {
+            self.refused(to).await;
+        }
+        Ok(answer)
     }
 
-    async fn issue(
+    /// Makes a code for the caller; tells what is suspected of where it goes.
+    async fn make(
         &self,
         policy: &Policy,
         caller: &Caller,
-        purpose: &str,
-    ) -> Result<(Addressed, Issuance), tollgate_otp::Error> {
-        let (_, purpose) = policy.otp_for(purpose)?;
-        let addressed = caller.addressed(policy, purpose, &self.directory).await?;
-        let issuance = self.otp.issue(policy, &addressed.recipient).await?;
-        Ok((addressed, issuance))
-    }
-}
-
-/// What only the directory knows of where a message goes.
-fn counted_by(caller: &Caller, to: Option<&Destination>) -> Value {
-    match to {
-        Some(to) => json!({ "number": to.number(), "block": to.block(), "country": to.country() }),
-        // All such accounts together would run out sooner than others, and so be told apart.
-        None => {
-            let itself = format!("nowhere {}", caller.account);
-            json!({ "number": itself, "block": itself, "country": itself })
+        wish: &Wish,
+        request: &Request,
+    ) -> Result<(Addressed, Suspicion, Issued), Unmade> {
+        let (rules, purpose) = policy.otp_for(&wish.purpose).map_err(tollgate_otp::Error::from)?;
+        let addressed = caller.addressed(policy, purpose, &self.directory);
+        let (addressed, ladder) = try_join(addressed, self.ladder(policy)).await?;
+        let now = self.otp.items().now();
+        let known_since = self.known_since(policy, caller, request);
+        let suspicion = |is_human| match (&addressed.to, &ladder) {
+            (Some(to), Some(ladder)) => Suspicion::of(ladder, to, Shown { is_human, known_since }, now),
+            _ => Suspicion::None,
+        };
+        let mut found = suspicion(false);
+        if found == Suspicion::Captcha || (rules.captcha && !found.refuses()) {
+            if self.is_captcha_solved(request, wish.captcha.as_deref()).await? {
+                found = suspicion(true);
+            } else if found == Suspicion::None {
+                return Err(Unmade::Suspected(Suspicion::Captcha));
+            }
+        }
+        if let (true, Some(to)) = (found.refuses(), &addressed.to) {
+            self.refused(to).await;
+            return Err(Unmade::Suspected(found));
+        }
+        match self.otp.issue(policy, &addressed.recipient).await? {
+            Issuance::Issued(issued) => Ok((addressed, found, issued)),
+            Issuance::Denied(denied) => Err(Unmade::Denied(denied)),
         }
     }
 }
 
-async fn deliver<C: Courier>(courier: &C, request: &Request, message: Message, issued: &Issued) -> Answer {
-    if !request.extensions().get::<Decision>().is_some_and(is_counted) {
-        tracing::error!("nothing is sent, since the policy has no route with limits for it, or one that is not closed");
-        return answer::unavailable();
-    }
-    match courier.take(message).await {
-        Ok(()) => answer::sent(issued),
-        Err(error) => answer::failed(&error.into()),
+/// A message that its limits have counted.
+struct Sending<C> {
+    courier: Arc<C>,
+    otp: Arc<Otp>,
+    guard: Arc<Guard>,
+    policy: Arc<Policy>,
+    account: String,
+    message: Message,
+    issued: Issued,
+}
+
+impl<C> Clone for Sending<C> {
+    fn clone(&self) -> Self {
+        let (courier, otp, guard) = (Arc::clone(&self.courier), Arc::clone(&self.otp), Arc::clone(&self.guard));
+        let (policy, account) = (Arc::clone(&self.policy), self.account.clone());
+        Self { courier, otp, guard, policy, account, message: self.message.clone(), issued: self.issued.clone() }
     }
 }
 
-/// Whether every limit has counted the message where all processes count.
-fn is_counted(decision: &Decision) -> bool {
+impl<C: Courier> Sending<C> {
+    async fn deliver(self, request: &Request) -> Answer {
+        let rules = suspicion::rules(&self.policy);
+        if !request.extensions().get::<Decision>().is_some_and(|decision| is_counted(decision, rules)) {
+            tracing::error!(
+                "nothing is sent: the policy's route lacks limits, `spend`, or `on_store_failure = closed`"
+            );
+            return answer::unavailable();
+        }
+        let to = self.message.to.clone();
+        let count = async {
+            let to = to.as_ref().map_or(Counted::as_nowhere(&self.account), Counted::as_destination);
+            let counted =
+                async { self.guard.sent(self.otp.items(), self.policy.secrets(), to, self.issued.made_at).await };
+            // The limits have counted it. One that is not counted here is one less that may look as if nobody had wanted it.
+            if rules.is_some()
+                && let Err(error) = counted.await
+            {
+                tracing::warn!(%error, "a message is not counted");
+            }
+        };
+        match join(self.courier.take(Errand::Deliver(Box::new(self.message))), count).await {
+            (Ok(()), ()) => answer::sent(&self.issued),
+            (Err(error), ()) => answer::failed(&error.into()),
+        }
+    }
+}
+
+/// Whether every limit has counted the message where all processes count, and all that it costs.
+fn is_counted(decision: &Decision, rules: Option<&PumpingRules>) -> bool {
     let on_table = |source| matches!(source, Source::Table | Source::Lease);
+    let is_there = |name: &LimitName| decision.limits.iter().any(|limit| limit.limit == *name);
     decision.unasked.is_empty()
+        && rules.is_none_or(|rules| rules.spend().iter().all(is_there))
         && !decision.limits.is_empty()
         && decision.limits.iter().all(|limit| on_table(limit.source))
 }

@@ -1,24 +1,26 @@
-//! `POST /api/auth/otp/verify`: a code is counted, compared, used. And the cookie of a known device for whoever has it right.
+//! `POST /api/auth/otp/verify`: a code is counted, compared, used. And the cookie of a known device for whoever has it right and none yet.
+//!
+//! What else follows from a right code goes through the courier, and nobody waits for it: the provider is told, and the message counts as
+//! one that somebody wanted.
 //!
 //! Invariant: the code is compared with what was stored for this account, purpose and destination only, whatever challenge is named.
 
 use crate::Service;
 use crate::answer::{self, Answer};
-use crate::caller::Caller;
+use crate::caller::{Addressed, Caller};
+use crate::{device, suspicion};
 use lambda_http::Request;
 use lambda_http::http::header;
 use serde::Deserialize;
 use tollgate::mfa::GrantId;
-use tollgate::tollgate_policy::{self, Source};
-use tollgate::{Policy, Store};
-use tollgate_otp::{Courier, Directory, Verification};
-
-/// The dimension by which a device is known whose owner has verified a code on it, if the policy has it.
-const DEVICE: &str = "verified_device";
+use tollgate::tollgate_policy;
+use tollgate::{Policy, Store, Timestamp};
+use tollgate_otp::pumping::Credit;
+use tollgate_otp::{Checked, Courier, Destination, Directory, Errand, Verification};
 
 /// What is typed.
 #[derive(Deserialize)]
-struct Typed {
+struct Wish {
     challenge: String,
     purpose: String,
     code: String,
@@ -35,7 +37,7 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             Ok(None) => return answer::unauthenticated(),
             Err(error) => return answer::failed(&error.into()),
         };
-        let Ok(typed) = serde_json::from_slice::<Typed>(request.body()) else {
+        let Ok(typed) = serde_json::from_slice::<Wish>(request.body()) else {
             return answer::bad_request(r#"write {"challenge":"...","purpose":"login","code":"012345"}"#);
         };
         let Ok(action) = typed.action.as_deref().map(str::parse).transpose() else {
@@ -45,44 +47,70 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             Ok(factor) => factor,
             Err(error) => return answer::unknown(&error),
         };
-        match self.compare(&policy, &caller, &typed).await {
-            Ok(Verification::Verified) => match factor.prove(action).await {
-                Ok(grant) => self.verified(&policy, &caller, grant),
-                Err(error) => answer::unknown(&error),
-            },
-            Ok(other) => answer::verified(other),
-            Err(error) => answer::failed(&error),
+        let (to, checked) = match self.compare(&policy, &caller, &typed).await {
+            Ok(compared) => compared,
+            Err(error) => return answer::failed(&error),
+        };
+        if checked.verification != Verification::Verified {
+            return answer::verified(checked.verification);
+        }
+        let channel = to.as_ref().map(Destination::channel);
+        self.tell(&policy, to.as_ref(), checked).await;
+        match factor.prove(action, channel).await {
+            Ok(grant) => self.verified(&policy, &caller, request, grant),
+            Err(error) => answer::unknown(&error),
         }
     }
 
+    /// What is said of the code, and where it was sent.
     async fn compare(
         &self,
         policy: &Policy,
         caller: &Caller,
-        typed: &Typed,
-    ) -> Result<Verification, tollgate_otp::Error> {
+        typed: &Wish,
+    ) -> Result<(Option<Destination>, Checked), tollgate_otp::Error> {
         let purpose = match policy.otp_for(&typed.purpose) {
             Ok((_, purpose)) => purpose,
             // Nobody was ever sent one for it.
-            Err(tollgate_policy::Error::UnknownPurpose { .. }) => return Ok(Verification::NoActive),
+            Err(tollgate_policy::Error::UnknownPurpose { .. }) => return Ok((None, Verification::NoActive.into())),
             Err(error) => return Err(error.into()),
         };
-        let addressed = caller.addressed(policy, purpose, &self.directory).await?;
-        self.otp.verify(policy, &addressed.recipient, &typed.challenge, &typed.code).await
+        let Addressed { to, recipient } = caller.addressed(policy, purpose, &self.directory).await?;
+        Ok((to, self.otp.verify(policy, &recipient, &typed.challenge, &typed.code).await?))
     }
 
-    fn verified(&self, policy: &Policy, caller: &Caller, grant: Option<GrantId>) -> Answer {
+    /// Has it told that the message was one that somebody wanted: to its provider, and to who judges.
+    async fn tell(&self, policy: &Policy, to: Option<&Destination>, Checked { made_at, receipt, .. }: Checked) {
+        let credit = to.zip(made_at).filter(|_| suspicion::rules(policy).is_some());
+        let credit = credit.map(|(to, made_at)| Credit::of(to, made_at));
+        if receipt.is_none() && credit.is_none() {
+            return;
+        }
+        if let Err(error) = self.courier.take(Errand::Verified { receipt, credit }).await {
+            // Whoever has the right code has verified it. One that is not counted is one more that looks as if nobody had wanted it.
+            tracing::warn!(%error, "nobody is told of a verified code");
+        }
+    }
+
+    fn verified(&self, policy: &Policy, caller: &Caller, request: &Request, grant: Option<GrantId>) -> Answer {
         let mut answer = match grant {
             Some(grant) => answer::granted(grant)?,
             None => answer::verified(Verification::Verified)?,
         };
-        if matches!(policy.identity().source(DEVICE), Some(Source::Device(_))) {
-            match policy.device_cookie(DEVICE, &caller.user, self.limiter.store().moment().now) {
-                Ok(cookie) => drop(answer.headers_mut().append(header::SET_COOKIE, cookie.set_cookie().parse()?)),
-                // Whoever has the right code has verified it; the device stays a stranger.
-                Err(error) => tracing::warn!(%error, "no cookie for a known device"),
-            }
+        if self.known_since(policy, caller, request).is_some() {
+            return Ok(answer);
+        }
+        match device::cookie(policy, &caller.user, self.limiter.store().moment().now) {
+            Ok(Some(cookie)) => drop(answer.headers_mut().append(header::SET_COOKIE, cookie.set_cookie().parse()?)),
+            Ok(None) => {}
+            // Whoever has the right code has verified it; the device stays a stranger.
+            Err(error) => tracing::warn!(%error, "no cookie for a known device"),
         }
         Ok(answer)
+    }
+
+    /// Since when the caller has been known on the device that he asks with.
+    pub(crate) fn known_since(&self, policy: &Policy, caller: &Caller, request: &Request) -> Option<Timestamp> {
+        device::known_since(policy, &caller.user, request.headers(), self.limiter.store().moment().now)
     }
 }

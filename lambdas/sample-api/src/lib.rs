@@ -15,9 +15,8 @@ pub mod passwords;
 use crate::login::Login;
 use crate::passwords::{OneForAll, Passwords};
 use lambda_http::http::{Method, StatusCode, header};
-use lambda_http::request::LambdaRequest;
 use lambda_http::tower::{Layer, ServiceExt};
-use lambda_http::{Adapter, Body, Error, LambdaEvent, Request, Response, service_fn};
+use lambda_http::{Body, Error, Request, Response, service_fn};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,12 +40,7 @@ async fn serve(function: Function) -> Result<(), Error> {
         let _invocation = function.begin().await;
         api.call(request).await
     };
-    // As `lambda_http::run`, but for what the event may hold.
-    let handle = move |event: LambdaEvent<Value>| async move {
-        let request: LambdaRequest = serde_json::from_value(event::addressable(event.payload))?;
-        Adapter::from(service_fn(answer)).oneshot(LambdaEvent::new(request, event.context)).await
-    };
-    lambda_http::lambda_runtime::run(service_fn(handle)).await
+    event::run(answer).await
 }
 
 /// The handlers behind the layer.

@@ -1,8 +1,9 @@
 //! The Lambda functions as Lambda runs them: the executables, against a Runtime API on this machine and an embedded
 //! DynamoDB (or the endpoint that `TOLLGATE_TEST_ENDPOINT` names), event by event.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
 mod authorizer;
+mod aws;
 mod direct;
 mod emf;
 mod events;
@@ -13,6 +14,8 @@ mod init;
 #[path = "../suite/issuer.rs"]
 mod issuer;
 mod login;
+mod moto;
+mod otp;
 mod printed;
 mod proxy;
 mod sample_api;

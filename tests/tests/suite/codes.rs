@@ -14,7 +14,8 @@ use tollgate_core::{Clock, Key, Penalty};
 use tollgate_dynamodb::{Items, Updated};
 use tollgate_otp::write::{Change, Check, Expect, Sending};
 use tollgate_otp::{
-    ChallengeId, Code, Denied, Digest, Error, Issuance, Issued, Item, Otp, Recipient, Verification, Write, storage,
+    ChallengeId, Code, Delivery, Denied, Digest, Error, Issuance, Issued, Item, Otp, Receipt, Recipient, Verification,
+    Write, storage,
 };
 
 const OLD: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
@@ -70,7 +71,7 @@ impl Codes {
     }
 
     async fn types(&self, challenge: ChallengeId, code: &str) -> Verification {
-        self.otp.verify(&self.policy, &self.alice, &challenge.to_string(), code).await.unwrap()
+        self.otp.verify(&self.policy, &self.alice, &challenge.to_string(), code).await.unwrap().verification
     }
 
     /// The answer, and its round trips and write units.
@@ -285,7 +286,7 @@ async fn another_users_or_purposes_code_is_none_and_costs_its_owner_no_attempt()
             for _ in 0..10 {
                 let challenge = issued.challenge.to_string();
                 let said = codes.otp.verify(&codes.policy, other, &challenge, issued.code.digits()).await.unwrap();
-                assert_eq!(said, Verification::NoActive);
+                assert_eq!(said.verification, Verification::NoActive);
             }
             codes.otp.issue(&codes.policy, other).await.unwrap();
         }
@@ -294,7 +295,7 @@ async fn another_users_or_purposes_code_is_none_and_costs_its_owner_no_attempt()
     assert!(unknown.to_string().contains("unknown purpose \"log-in\": did you mean `login`?"), "{unknown}");
     for challenge in ["", "x", &"A".repeat(22), &ChallengeId::random().unwrap().to_string()] {
         let said = codes.otp.verify(&codes.policy, &codes.alice, challenge, issued.code.digits()).await.unwrap();
-        assert_eq!(said, Verification::NoActive);
+        assert_eq!(said.verification, Verification::NoActive);
     }
     assert_eq!(
         codes.types(issued.challenge, &wrong(&issued.code)).await,
@@ -358,12 +359,17 @@ fn sending() -> impl Strategy<Value = Sending> {
     })
 }
 
+fn delivery() -> impl Strategy<Value = Delivery> {
+    prop::sample::select(vec![Delivery::Pending, Delivery::Sending, Delivery::Sent, Delivery::Refused])
+}
+
 fn check() -> impl Strategy<Value = Check> {
     let at = || (0..9_u64).prop_map(|secs| Timestamp::from_secs(NOW + secs));
     prop_oneof![
         (0..3_u8).prop_map(|n| Check::ChallengeIs(ChallengeId::new([n; 16]))),
         at().prop_map(Check::ValidAt),
         Just(Check::Unused),
+        delivery().prop_map(Check::DeliveryIs),
         (0..4_u32).prop_map(Check::AttemptsBelow),
         (0..4_u32).prop_map(Check::GuessesBelow),
         at().prop_map(Check::WindowOver),
@@ -401,6 +407,10 @@ fn write() -> impl Strategy<Value = Write> {
         (of_one(), sending()).prop_map(|(expect, sending)| Write { expect, change: Change::Send(sending) }),
         of_one().prop_map(|expect| Write { expect, change: Change::Count }),
         (of_one(), at).prop_map(|(expect, at)| Write { expect, change: Change::Use(at) }),
+        (of_one(), delivery(), prop::option::of(0..3_u8)).prop_map(|(expect, delivery, receipt)| {
+            let receipt = receipt.map(|n| Receipt::new(format!("receipt-{n}")));
+            Write { expect, change: Change::Deliver(delivery, receipt) }
+        }),
     ]
 }
 

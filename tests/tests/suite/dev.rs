@@ -52,6 +52,14 @@ impl Dev {
 
     /// The same with more header lines.
     pub fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, Value) {
+        let answer = self.answer(method, path, headers, body);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
+        (status, head.to_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+
+    /// The answer as it is.
+    pub fn answer(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.addr).unwrap();
         let length = body.len();
         let host = if headers.starts_with("host:") { "" } else { "host: x\r\n" };
@@ -59,9 +67,7 @@ impl Dev {
         write!(stream, "{head}\r\n\r\n{body}").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split_whitespace().nth(1).unwrap().parse().unwrap();
-        (status, head.to_lowercase(), serde_json::from_str(body).unwrap_or(Value::Null))
+        answer
     }
 
     pub fn decide(&self, body: &Value) -> (u16, Value) {
@@ -76,6 +82,12 @@ impl Dev {
     pub fn stats(&self) -> Value {
         self.ask("GET", "/dev/stats", "").2
     }
+}
+
+/// The header line with which a browser sends back the cookie that an answer sets, if it sets one.
+pub fn cookie(answer: &str) -> Option<String> {
+    let set = answer.lines().find_map(|line| line.strip_prefix("set-cookie: "))?;
+    Some(format!("cookie: {}\r\n", set.split("; ").next()?))
 }
 
 impl Drop for Dev {

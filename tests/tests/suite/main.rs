@@ -4,6 +4,7 @@
 //! `tollgate-test` is created there if it is missing). Every test has keys of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
+mod attacks;
 mod bench;
 mod cli;
 mod coalesce;
@@ -25,6 +26,7 @@ mod mfa;
 mod otp;
 mod pacer;
 mod penalties;
+mod pumping;
 mod regressions;
 mod reported_callers;
 mod revisions;

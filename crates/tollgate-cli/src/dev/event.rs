@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 use tollgate::Timestamp;
 use tollgate::http::event::has_an_address;
+use tollgate_otp::Proof;
 
 const PRINCIPAL: &str = "x-dev-principal";
 const SOURCE_IP: &str = "x-dev-source-ip";
@@ -97,10 +98,12 @@ pub(crate) fn cookies(headers: &HeaderMap) -> Vec<String> {
 }
 
 /// Several lines of one header are joined by commas, and the address that the gateway saw appended to the forwarding
-/// header, as the gateway does; cookies and our own headers are left out.
+/// header, as the gateway does; cookies, our own headers and what only WAF inserts are left out.
 pub(crate) fn joined(headers: &HeaderMap, source_ip: Option<&str>) -> Map<String, Value> {
     let mut joined = Map::new();
-    for name in headers.keys().filter(|name| ![PRINCIPAL, SOURCE_IP, COOKIE.as_str()].contains(&name.as_str())) {
+    for name in
+        headers.keys().filter(|name| ![PRINCIPAL, SOURCE_IP, Proof::HEADER, COOKIE.as_str()].contains(&name.as_str()))
+    {
         let lines = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         joined.insert(name.as_str().to_owned(), lines.collect::<Vec<_>>().join(",").into());
     }
@@ -110,6 +113,12 @@ pub(crate) fn joined(headers: &HeaderMap, source_ip: Option<&str>) -> Map<String
         joined.insert(FORWARDED_FOR.to_owned(), appended.into());
     }
     joined
+}
+
+/// Whether the principal says `captcha=solved`, as if a rule of AWS WAF had let him pass.
+pub(super) fn is_human(headers: &HeaderMap) -> bool {
+    let principal = headers.get(PRINCIPAL).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    principal.split(',').any(|pair| pair.trim() == "captcha=solved")
 }
 
 /// `user=alice,plan=free` as claims: `user` is the subject, every other name is its own claim.

@@ -3,7 +3,7 @@
 //! Invariant: nothing is decided here; what a client gets is what the Lambda functions' own code said.
 
 use super::Dev;
-use super::event::{Authorizer, event};
+use super::event::{Authorizer, event, is_human};
 use super::routes::problem;
 use axum::body::Body;
 use axum::http::header::AUTHORIZATION;
@@ -14,6 +14,7 @@ use lambda_http::request::LambdaRequest;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use tollgate::{Clock, SystemClock};
+use tollgate_otp::Proof;
 
 /// Asks the limiter function, as a caller whose request IAM has authorised.
 pub(super) async fn limiter(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr) -> Response {
@@ -36,6 +37,9 @@ pub(super) async fn functions(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAdd
     };
     if let Err(refused) = authorize(dev, parts, &mut event).await {
         return refused;
+    }
+    if is_human(&parts.headers) {
+        event["headers"][Proof::HEADER] = dev.captcha.as_str().into();
     }
     let failed = |what: &dyn std::fmt::Display| problem(StatusCode::INTERNAL_SERVER_ERROR, &what.to_string());
     let request = match serde_json::from_value::<LambdaRequest>(tollgate::http::event::addressable(event)) {

@@ -36,12 +36,16 @@ use tollgate_dynamodb::Items;
 use tollgate_mfa::Sessions;
 use tollgate_mfa::factors::{Factors, LocalVault};
 use tollgate_mfa::token::{Issuer, Verifier};
-use tollgate_otp::Otp;
+use tollgate_otp::pumping::{Watched, guard};
+use tollgate_otp::{Otp, WafCaptcha};
 
 pub use routes::router;
 
 /// Debug builds on small machines take their time; here an answer is worth more than a fast refusal.
 const DEADLINE: Duration = Duration::from_secs(5);
+
+/// How often the sentinel runs.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// What requests under way get when the server is told to stop.
 const GRACE: Duration = Duration::from_secs(1);
@@ -57,6 +61,8 @@ pub struct Dev {
     sessions: Arc<Sessions>,
     authorizer: Option<Authorizer<Https, DynamoStore>>,
     outbox: Arc<Outbox>,
+    /// What WAF would insert for who has solved a CAPTCHA.
+    captcha: String,
     counters: Arc<Counters>,
     manual: Option<ManualClock>,
     faults: Faults,
@@ -96,7 +102,8 @@ impl Dev {
         let authorizer = authorizer(args, &policy, &limiter)?;
         let (profiles, outbox) = (profiles_of(args)?, Arc::<Outbox>::default());
         let otp = Service::new(policy.clone(), Arc::clone(&limiter), otp, profiles, Arc::clone(&outbox));
-        let otp = otp.with_sessions(Arc::clone(&sessions));
+        let captcha = format!("{:032x}", fastrand::u128(..));
+        let otp = otp.with_captcha(Box::new(WafCaptcha::new(&captcha))).with_sessions(Arc::clone(&sessions));
         let mfa = ::mfa::Service::new(policy.clone(), Arc::clone(&limiter), factors, Arc::clone(&sessions));
         let endpoint = connected.endpoint().to_owned();
         Ok(Self {
@@ -108,12 +115,38 @@ impl Dev {
             sessions,
             authorizer,
             outbox,
+            captcha,
             counters,
             manual,
             faults,
             embedded,
             endpoint,
         })
+    }
+
+    /// Judges who is suspected, as the sentinel does every minute. What the courier would have counted long since is counted before.
+    async fn judge(&self) -> tollgate_otp::Result<Option<Watched>> {
+        let (items, mut credits) = (self.otp.otp().items(), self.outbox.take_credits());
+        let uncounted = guard::credit(items, &credits).await;
+        uncounted.values().for_each(|error| tracing::warn!(%error, "verified codes are counted a minute later"));
+        credits.retain(|credit| uncounted.contains_key(credit));
+        self.outbox.give(&credits);
+        let watched = sentinel::judge(items, &self.policy.current()).await?;
+        if let Some(watched) = &watched {
+            self.otp.guard().learn(watched.ladder.clone());
+        }
+        Ok(watched)
+    }
+
+    /// The sentinel's schedule. A manual clock has none: `POST /dev/sentinel` is its minute.
+    async fn judge_every_minute(&self) {
+        let mut minute = tokio::time::interval_at(tokio::time::Instant::now() + MINUTE, MINUTE);
+        loop {
+            minute.tick().await;
+            if let Err(error) = self.judge().await {
+                tracing::warn!(%error, "nobody is judged");
+            }
+        }
     }
 
     /// Makes the table do so from now on. While something is wrong with it, decisions and codes have no more time than in production.
@@ -160,7 +193,7 @@ fn authorizer(
 /// The policy has errors, the table cannot be reached, or the address is taken.
 pub async fn run(args: DevArgs) -> Result<()> {
     let interruption = interruption()?;
-    let dev = Dev::start(&args).await?;
+    let dev = Box::pin(Dev::start(&args)).await?;
     let taken = |e| CliError::System(format!("cannot listen on {}: {e}; choose another with --addr", args.addr));
     let listener = TcpListener::bind(args.addr).await.map_err(taken)?;
     let address = listener.local_addr().map_err(taken)?;
@@ -179,7 +212,12 @@ pub async fn run(args: DevArgs) -> Result<()> {
         let _ = stopping.send(true);
     });
     let graceful = async move { drop(stop.wait_for(|stop| *stop).await) };
-    let served = axum::serve(listener, router(Arc::new(dev)).into_make_service_with_connect_info::<SocketAddr>())
+    let dev = Arc::new(dev);
+    if dev.manual.is_none() {
+        let watching = Arc::clone(&dev);
+        tokio::spawn(async move { watching.judge_every_minute().await });
+    }
+    let served = axum::serve(listener, router(dev).into_make_service_with_connect_info::<SocketAddr>())
         .with_graceful_shutdown(graceful);
     tokio::select! {
         served = served => served.map_err(|e| CliError::System(format!("the server failed: {e}"))),

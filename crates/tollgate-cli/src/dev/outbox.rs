@@ -1,21 +1,23 @@
-//! Messages that would have been sent.
+//! Messages that would have been sent, and verified codes that are still to be counted.
 //!
-//! Invariant: what is kept is bounded, the newest messages.
+//! Invariant: what is kept is bounded, the newest.
 
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, ready};
 use std::sync::{Mutex, PoisonError};
-use tollgate_otp::{Courier, CourierError, Message};
+use tollgate_otp::pumping::Credits;
+use tollgate_otp::{Courier, CourierError, Errand, Message};
 
-/// Most messages that are kept.
+/// Most messages that are kept, and most different credits.
 const MOST: usize = 1000;
 
 /// A message.
 #[derive(Clone, Serialize)]
 pub(super) struct Entry {
     to: String,
+    channel: String,
     body: String,
     code: String,
     purpose: String,
@@ -23,12 +25,42 @@ pub(super) struct Entry {
 
 /// Takes messages along to where a developer looks.
 #[derive(Default)]
-pub(super) struct Outbox(Mutex<VecDeque<Entry>>);
+pub(super) struct Outbox {
+    messages: Mutex<VecDeque<Entry>>,
+    credits: Mutex<Credits>,
+}
 
 impl Outbox {
     /// The messages, oldest first.
     pub(super) fn messages(&self) -> Vec<Entry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// What is to be counted since this was last asked.
+    pub(super) fn take_credits(&self) -> Credits {
+        std::mem::take(&mut self.credits.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps what is to be counted until that is asked for.
+    pub(super) fn give(&self, credits: &Credits) {
+        let mut kept = self.credits.lock().unwrap_or_else(PoisonError::into_inner);
+        credits.iter().for_each(|(credit, n)| kept.add(credit.clone(), n));
+        kept.keep(MOST);
+    }
+
+    fn keep(&self, message: &Message) {
+        let Some(to) = &message.to else { return };
+        let entry = Entry {
+            to: to.address().to_owned(),
+            channel: to.channel().to_string(),
+            body: message.text.to_string(),
+            code: message.code.digits().to_owned(),
+            purpose: message.purpose.to_string(),
+        };
+        let mut kept = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_back(entry);
+        let surplus = kept.len().saturating_sub(MOST);
+        kept.drain(..surplus);
     }
 }
 
@@ -40,14 +72,10 @@ impl fmt::Debug for Outbox {
 }
 
 impl Courier for Outbox {
-    fn take(&self, message: Message) -> impl Future<Output = Result<(), CourierError>> + Send {
-        if let Some(to) = &message.to {
-            let (to, body) = (to.number().to_owned(), message.body().as_str().to_owned());
-            let (code, purpose) = (message.code.digits().to_owned(), message.purpose.to_string());
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push_back(Entry { to, body, code, purpose });
-            let surplus = kept.len().saturating_sub(MOST);
-            kept.drain(..surplus);
+    fn take(&self, errand: Errand) -> impl Future<Output = Result<(), CourierError>> + Send {
+        match &errand {
+            Errand::Deliver(message) => self.keep(message),
+            Errand::Verified { .. } => self.give(&Credits::of([&errand])),
         }
         ready(Ok(()))
     }

@@ -26,6 +26,7 @@ pub fn router(dev: Arc<Dev>) -> Router {
         .route("/dev/clock", post(set_clock))
         .route("/dev/faults", post(set_faults))
         .route("/dev/outbox", get(outbox))
+        .route("/dev/sentinel", post(judge))
         .route("/dev/stats", get(stats))
         .method_not_allowed_fallback(other_method)
         .fallback(functions)
@@ -49,6 +50,15 @@ async fn functions(State(dev): Shared, request: Request) -> Response {
 
 async fn outbox(State(dev): Shared) -> Response {
     Json(dev.outbox.messages()).into_response()
+}
+
+/// Judges who is suspected, now.
+async fn judge(State(dev): Shared) -> Response {
+    match dev.judge().await {
+        Ok(Some(watched)) => Json(sentinel::told(&watched)).into_response(),
+        Ok(None) => problem(StatusCode::CONFLICT, "the policy has no [otp.pumping], so that nobody is watched"),
+        Err(error) => problem(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+    }
 }
 
 /// A request as a gateway has it: head, whole body, and who sent it.

@@ -16,7 +16,7 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN, MFA,
+    CORS, OTP, COOLDOWN, PUMPING, MFA,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -89,9 +89,27 @@ pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "cr
 
 pub(super) const OTP: KeyList = KeyList {
     table: "otp",
-    keys: &["purposes", "countries", "region", "digits", "ttl", "attempts", "budget", "cooldown", "acr"],
+    keys: &[
+        "purposes",
+        "channels",
+        "countries",
+        "region",
+        "digits",
+        "ttl",
+        "attempts",
+        "budget",
+        "cooldown",
+        "acr",
+        "message",
+        "subject",
+        "domain",
+        "captcha",
+        "pumping",
+    ],
     later: &[],
 };
+
+pub(super) const PUMPING: KeyList = KeyList { table: "pumping", keys: &["prices", "spend", "reduced"], later: &[] };
 
 pub(super) const MFA: KeyList = KeyList { table: "mfa", keys: &["issuer", "acr", "max_age"], later: &[] };
 

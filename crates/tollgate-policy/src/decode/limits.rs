@@ -6,9 +6,10 @@ use super::lease;
 use super::lock::{Escalation, RangedDuration};
 use super::settling;
 use super::shards;
+use super::texts::Texts;
 use crate::algorithm::Algorithm;
 use crate::limit::{Figures, KeyPart, Limit};
-use crate::message::{Message, Messages};
+use crate::message::OF_DENIAL;
 use crate::policy::Plans;
 use crate::rate;
 use crate::report::{Report, Span};
@@ -31,6 +32,8 @@ const PENALTY: Escalation = Escalation {
     of_first: "say how long the first denial locks a key: `first = \"1min\"`",
     forget: Duration::from_secs(86_400),
 };
+
+const MESSAGE: Texts = Texts { what: "message", known: OF_DENIAL, example: "Try again in {retry_after}." };
 
 const KEY_EXAMPLE: &str = "[\"user\"]";
 const RATE_EXAMPLE: &str = "\"50/h\"";
@@ -116,7 +119,7 @@ fn limit(
         ),
         None => Some(OnChange::default()),
     };
-    let messages = fields.get("message").map(|node| messages(report, node));
+    let messages = fields.get("message").map(|node| MESSAGE.read(report, node));
     let upgrade_url = fields.get("upgrade_url").map(|node| upgrade_url(report, node));
     let on_store_failure = fields.get("on_store_failure").map(|node| store_failure(report, node));
     let hidden = match fields.get("headers") {
@@ -364,35 +367,6 @@ fn by_plan(
         }
     }
     complete.then_some(by_plan)
-}
-
-fn messages(report: &mut Report<'_>, node: Node<'_>) -> Option<Messages> {
-    if node.get_ref().is_str() {
-        return Some(Messages::new(vec![(Messages::ANY_LANGUAGE.to_owned(), message(report, node)?)]));
-    }
-    let example = "{ en = \"Try again in {retry_after}.\" }";
-    let table = fields::table(report, node, "message", example)?;
-    if table.is_empty() {
-        report.error(&node.span(), "message has no language", format!("write it like {example}"));
-        return None;
-    }
-    let by_language = fields::entries(table).into_iter().map(|(key, node)| {
-        let language: &str = key.get_ref();
-        // BCP 47: subtags of 1 to 8 letters and digits; the first is the language, 2 or 3 letters (or 4 to 8, rarely).
-        let subtag = |tag: &str| (1..=8).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric());
-        let first = language.split('-').next().unwrap_or_default();
-        let valid = language.split('-').all(subtag) && first.len() >= 2 && !first.bytes().any(|b| b.is_ascii_digit());
-        if !valid {
-            report.error(&key.span(), format!("{language:?} is not a language tag"), "write it like `en` or `pt-BR`");
-        }
-        Some((language.to_owned(), message(report, node)?)).filter(|_| valid)
-    });
-    by_language.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>().map(Messages::new)
-}
-
-fn message(report: &mut Report<'_>, node: Node<'_>) -> Option<Message> {
-    let text = fields::text(report, node, "a message", "\"Try again in {retry_after}.\"")?;
-    Message::parse(text).map_err(|problem| report.error(&node.span(), problem.message, problem.help)).ok()
 }
 
 fn upgrade_url(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {

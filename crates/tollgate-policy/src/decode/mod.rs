@@ -13,10 +13,12 @@ mod limits;
 mod lock;
 mod mfa;
 mod otp;
+mod pumping;
 mod routes;
 mod settling;
 mod shards;
 mod step_up;
+mod texts;
 
 pub use keys::{KEYS, KeyList};
 
@@ -44,7 +46,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let scope = limits::Scope { dimensions: identity.names(), plans: &plans };
     let limits = limits::decode(report, root.get("limits"), &scope);
     let http = http::decode(report, root.get("http"));
-    let otp = otp::decode(report, root.get("otp"));
+    let otp = otp::decode(report, root.get("otp"), &limits);
     let mfa = mfa::decode(report, root.get("mfa"));
     let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);

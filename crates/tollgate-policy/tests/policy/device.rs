@@ -34,8 +34,8 @@ fn a_token_is_good_for_its_account_in_any_spelling_and_for_no_other() {
     let policy = under(K1);
     let cookie = minted(&policy, "Admin@x.org");
     let known = |account: &str| policy.known_device("device", account, [cookie.token()], NOW);
-    let id = known("admin@x.org").expect("known");
-    assert!(id.len() == 22 && known(" ADMIN@X.org").as_ref() == Some(&id), "{id}");
+    let device = known("admin@x.org").expect("known");
+    assert!(device.id.len() == 22 && known(" ADMIN@X.org").as_ref() == Some(&device), "{device:?}");
     for stranger in ["eve@x.org", "admin@x.org.eve", "", " "] {
         assert_eq!(known(stranger), None, "{stranger:?}");
     }
@@ -64,6 +64,8 @@ fn a_token_is_good_for_as_long_as_the_policy_says_and_not_much_before_it_was_iss
     let cookie = minted(&policy, "a@x.org");
     let known = |at| policy.known_device("device", "a@x.org", [cookie.token()], at).is_some();
     assert!(known(NOW) && known(later(7199)) && !known(later(7200)) && !known(later(1 << 32)));
+    let issued = |at| policy.known_device("device", "a@x.org", [cookie.token()], at).map(|device| device.issued);
+    assert_eq!((issued(NOW), issued(later(7199))), (Some(NOW), Some(NOW)), "it tells when, and goes on to");
     let before = |secs: u64| Timestamp::from_secs(NOW.as_secs() - secs);
     assert!(known(before(3600)) && !known(before(3601)) && !known(Timestamp::default()));
 }

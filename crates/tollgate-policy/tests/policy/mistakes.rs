@@ -292,6 +292,16 @@ fn one_time_codes() {
     one(&otp("region = \"+40\""), "4:10", "\"+40\" is no region with a numbering plan");
     one(&otp("digit = 6"), "4:1", "unknown key `digit`");
     // Fewer can be guessed within what an account may try, and more nobody types.
+    one(&otp("channels = []"), "4:12", "`channels` has no channel");
+    one(&otp("channels = [\"sms\", \"sms\"]"), "4:20", "channel `sms` is given twice");
+    one(&otp("channels = [\"mail\"]"), "4:13", "a channel cannot be \"mail\"");
+    one(&otp("message = \"Your code.\""), "4:11", "the message has no code");
+    one(&otp("message = { en = \"{code}\", ro = \"codul\" }"), "4:11", "the message in \"ro\" has no code");
+    one(&otp("message = \"{code} {retry_after}\""), "4:11", "unknown placeholder {retry_after}");
+    one(&otp("subject = \"{code}\""), "4:11", "unknown placeholder {code}");
+    one(&otp("domain = \"https://example.com\""), "4:10", "is no host in small letters");
+    one(&otp("domain = \"Example.com\""), "4:10", "is no host in small letters");
+    one(&otp("captcha = \"yes\""), "4:11", "captcha must be true or false, not a string");
     one(&otp("digits = 5"), "4:10", "digits must be a whole number from 6 to 10, not 5");
     one(&otp("digits = 11"), "4:10", "digits must be a whole number from 6 to 10, not 11");
     one(&otp("ttl = \"59s\""), "4:7", "ttl must be at least 60 s, not \"59s\"");
@@ -302,6 +312,17 @@ fn one_time_codes() {
     one(&otp("budget = \"many\""), "4:10", "\"many\"");
     one(&otp("cooldown = { most = \"1h\" }"), "4:12", "cooldown has no `first`");
     one(&otp("cooldown = { first = \"1min\", extend = true }"), "4:30", "unknown key `extend` in cooldown");
+    let pumping = |prices: &str, spend: &str, reduced: &str| {
+        let limit = "[limits.spend]\nkey = [\"user\"]\nrate = \"5/h\"\n";
+        otp(&format!(
+            "countries = [\"RO\"]\npumping = {{ prices = {prices}, spend = {spend}, reduced = {reduced} }}\n{limit}"
+        ))
+    };
+    one(&pumping("{ VN = 5 }", "[\"spend\"]", "\"spend\""), "5:22", "no price for RO, where codes are sent to");
+    one(&pumping("{ RO = 0 }", "[\"spend\"]", "\"spend\""), "5:29", "a price must be a whole number from 1");
+    one(&pumping("{ RO = 5 }", "[]", "\"spend\""), "5:42", "`spend` has no limit");
+    one(&pumping("{ RO = 5 }", "[\"spent\"]", "\"spend\""), "5:43", "there is no limit `spent`");
+    one(&pumping("{ RO = 5 }", "[\"spend\"]", "\"few\""), "5:63", "there is no limit `few`");
 }
 
 #[test]

@@ -111,6 +111,9 @@ fn valid_policies_pass_both() {
         "version = 1\n[otp]\npurposes = [\"login\"]".to_owned(),
         "version = 1\n[mfa]\nissuer = \"Example Ltd\"".to_owned(),
         "version = 1\n[mfa]\nissuer = \"Ți\"\nacr = \"urn:example:mfa\"\nmax_age = \"1day\"".to_owned(),
+        "version = 1\n[otp]\npurposes = [\"login\"]\nchannels = [\"sms\", \"email\", \"event\"]\nmessage = { en = \"{code}\", pt-BR = \"{code}\" }\n\
+         subject = \"Your code\"\ndomain = \"login.example.com\"\ncaptcha = true"
+            .to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\", \"change-phone\"]\ncountries = [\"RO\", \"VN\"]\nregion = \"RO\"\ndigits = 10\nttl = \"10min\"\nattempts = 1\n\
          budget = \"100/30day\"\ncooldown = { first = \"1s\", factor = 1, most = \"1s\", forget = \"0s\" }"
             .to_owned(),
@@ -148,6 +151,12 @@ fn structural_mistakes_fail_both() {
             "purposes = [\"login\"]\ncountries = [\"Ro\"]",
             "purposes = [\"login\"]\ncountries = \"RO\"",
             "purposes = [\"login\"]\nregion = \"romania\"",
+            "purposes = [\"login\"]\nchannels = []",
+            "purposes = [\"login\"]\nchannels = [\"fax\"]",
+            "purposes = [\"login\"]\nmessage = \"\"",
+            "purposes = [\"login\"]\nsubject = {}",
+            "purposes = [\"login\"]\ndomain = \"Example.com\"",
+            "purposes = [\"login\"]\ncaptcha = 1",
             "purposes = [\"login\"]\ndigits = 5",
             "purposes = [\"login\"]\ndigits = 11",
             "purposes = [\"login\"]\nattempts = 0",

@@ -43,6 +43,14 @@ pub enum InitError {
     /// CloudWatch would not take the metrics under these names.
     #[error("TOLLGATE_METRICS_NAMESPACE, or the function's name: {0}")]
     Metrics(#[from] crate::metrics::BadName),
+    /// A secret of the function's own cannot be read.
+    #[error("{name}: {cause}")]
+    Secret {
+        /// The variable that says where it is.
+        name: &'static str,
+        /// Why.
+        cause: Box<crate::source::Error>,
+    },
     /// There is no Region, or the endpoint is none.
     #[error(transparent)]
     Connection(#[from] tollgate_dynamodb::Error),
@@ -57,7 +65,7 @@ impl InitError {
                 "Tollgate.Environment"
             }
             Self::Policy(_) => "Tollgate.Policy",
-            Self::Secrets(_) => "Tollgate.Secrets",
+            Self::Secrets(_) | Self::Secret { .. } => "Tollgate.Secrets",
             Self::Connection(_) => "Tollgate.Connection",
         }
     }

@@ -78,6 +78,12 @@ impl Function {
         Invocation { function: self, policy: self.live().current() }
     }
 
+    /// What a decision may take.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
     /// The policy in force, as it changes.
     #[must_use]
     pub fn live(&self) -> &LivePolicy {

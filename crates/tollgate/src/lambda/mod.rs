@@ -38,7 +38,8 @@ pub use settings::Settings;
 use crate::logs;
 use std::process::ExitCode;
 
-/// The whole of a function's `main`: logs, init, and `serve`, which runs until the sandbox ends.
+/// The whole of a function's `main`: logs, init, and `serve`, which runs until the sandbox ends. An [`InitError`] of `serve`'s own settings
+/// is reported like one of ours.
 ///
 /// One thread runs everything: a sandbox has one invocation at a time and below 1,769 MB less than one core, where more
 /// threads only take turns and cost start-up time.
@@ -67,7 +68,10 @@ where
         match serve(function).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                tracing::error!(%error, "the Runtime API failed");
+                match error.downcast_ref::<InitError>() {
+                    Some(error) => error.report().await,
+                    None => tracing::error!(%error, "the Runtime API failed"),
+                }
                 ExitCode::FAILURE
             }
         }

@@ -23,12 +23,13 @@ const SET_BY_LAMBDA: [&str; 4] = [
 /// | variable | value | default |
 /// | --- | --- | --- |
 /// | `TOLLGATE_TABLE` | the DynamoDB table | required |
-/// | `TOLLGATE_POLICY` | the policy: a file (a relative path starts at the function's root), `ssm:`, `s3://` or `appconfig://` | `tollgate.toml` |
+/// | `TOLLGATE_POLICY` | the policy: a file (a relative path starts at the function's root), `ssm:`, `secretsmanager:`, `s3://` or `appconfig://` | `tollgate.toml` |
 /// | `TOLLGATE_POLICY_REFRESH_S` | seconds after which an invocation looks for a newer policy, 1 to 86,400 | 60 |
 /// | `TOLLGATE_DEADLINE_MS` | milliseconds that a decision may take, 1 to 60,000 | 50 |
 /// | `TOLLGATE_INSTANCES` | how many environments share the limits where each decides by itself, 1 to 1,000,000, in place of the policy's `instances`: the reserved concurrency of all functions on the table | the policy's |
 /// | `TOLLGATE_KEY_SECRETS` | secrets that personal values are hashed under, like `k2=SECRET,k1=SECRET` ([`KeySecrets`](tollgate_policy::KeySecrets)) | none |
 /// | `TOLLGATE_KEY_SECRETS_PARAMETER` | or the name of an SSM parameter (`SecureString`) with that text | none |
+/// | `TOLLGATE_KEY_SECRETS_SECRET` | or the name of a secret of Secrets Manager with that text | none |
 /// | `TOLLGATE_METRICS` | `on`, or `off` for none | `on` |
 /// | `TOLLGATE_METRICS_NAMESPACE` | the namespace that CloudWatch has them in | `Tollgate` |
 /// | `TOLLGATE_ENDPOINT_URL` | another DynamoDB endpoint than the Region's | none |

@@ -69,6 +69,10 @@ pub(super) const COUNTS: &[Named] = &[
     ("UnknownPlan", |c| c.unknown_plans),
     (STEP_UP_REQUIRED, |c| c.step_ups_required),
     (STEP_UP_UNAVAILABLE, |c| c.step_ups_unavailable),
+    ("PumpingJudged", |c| c.judged),
+    ("PumpingSuspected", |c| c.pumping_suspected),
+    ("PumpingBlocked", |c| c.pumping_blocked),
+    ("MessageRefused", |c| c.messages_refused),
 ];
 
 #[cfg(test)]

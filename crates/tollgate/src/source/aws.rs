@@ -21,6 +21,7 @@ use aws_smithy_types::body::SdkBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::error::Error as StdError;
 use std::time::SystemTime;
+use tollgate_dynamodb::cause::root_cause;
 use tollgate_dynamodb::{Connection, connect};
 
 /// A service that has policies.
@@ -101,6 +102,13 @@ impl Client {
     /// An error of this policy for an answer that is not what the service documents.
     pub(super) fn unexpected(&self, what: impl Into<String>) -> Error {
         Error::NoAnswer { place: self.place.clone(), cause: what.into() }
+    }
+
+    /// Signs, sends and reads a call of the protocol AWS JSON 1.1, where `target` is the service's own name of the operation.
+    pub(super) async fn json(&self, action: &'static str, target: &str, body: &serde_json::Value) -> Result<Answer> {
+        let headers = vec![("content-type", "application/x-amz-json-1.1"), ("x-amz-target", target)];
+        let (url, body) = (format!("{}/", self.endpoint), body.to_string().into_bytes());
+        self.call(Call { action, method: "POST", url, headers, body }).await
     }
 
     /// Signs, sends and reads.
@@ -197,7 +205,7 @@ fn dns_suffix(region: &str) -> &'static str {
     if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" }
 }
 
-/// Error code and message of a refusal: JSON of SSM and AppConfig, XML of S3.
+/// Error code and message of a refusal: XML of S3, JSON of the others.
 fn told(answer: &Answer) -> (String, String) {
     let text = String::from_utf8_lossy(&answer.body);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -212,11 +220,6 @@ fn told(answer: &Answer) -> (String, String) {
     let code = code.rsplit('#').next().and_then(|code| code.split(':').next()).unwrap_or_default().to_owned();
     let message = field("message").or_else(|| field("Message")).or_else(|| xml("Message")).unwrap_or_default();
     (code, message.replace(['\n', '\r'], " "))
-}
-
-fn root_cause(error: &(dyn StdError + 'static)) -> String {
-    let chain = std::iter::successors(Some(error), |e: &&(dyn StdError + 'static)| (*e).source());
-    chain.last().map_or_else(String::new, ToString::to_string)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | `place` | [`PolicySource`], as `TOLLGATE_POLICY` writes it |
 //! | `reader` | one place, read again and again: what changed, one retry, a deadline |
-//! | `file`, `ssm`, `s3`, `appconfig` | one module a service |
+//! | `file`, `ssm`, `secretsmanager`, `s3`, `appconfig` | one module a service |
 //! | `aws` | a signed request and its answer, within bounds |
 //! | `refresher` | [`Refresher`]: the policy in force, as old as it may be |
 //! | `secrets` | [`SecretsSource`]: where the secrets are that personal values are hashed under |
@@ -42,6 +42,7 @@ mod reader;
 mod refresher;
 mod s3;
 mod secrets;
+mod secretsmanager;
 mod ssm;
 
 pub use error::{Error, Result};

@@ -24,6 +24,11 @@ pub enum PolicySource {
         /// The name, like `/tollgate/policy`, or an ARN.
         name: String,
     },
+    /// `secretsmanager:ID`: the text of a secret of Secrets Manager.
+    Secret {
+        /// The name, or an ARN.
+        id: String,
+    },
     /// `s3://BUCKET/KEY`: an object, in a bucket of the function's Region.
     S3 {
         /// The bucket.
@@ -51,6 +56,14 @@ impl FromStr for PolicySource {
             let name = name.to_owned();
             return if name.is_empty() { Err(wrong("write ssm:/tollgate/policy")) } else { Ok(Self::Ssm { name }) };
         }
+        if let Some(id) = text.strip_prefix("secretsmanager:") {
+            let id = id.to_owned();
+            return if id.is_empty() {
+                Err(wrong("write secretsmanager:tollgate/keys"))
+            } else {
+                Ok(Self::Secret { id })
+            };
+        }
         if let Some(rest) = text.strip_prefix("s3://") {
             return match rest.split_once('/') {
                 Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => {
@@ -70,7 +83,7 @@ impl FromStr for PolicySource {
         }
         if text.is_empty() || text.contains("://") {
             return Err(wrong(
-                "write a path, ssm:NAME, s3://BUCKET/KEY or appconfig://APPLICATION/ENVIRONMENT/PROFILE",
+                "write a path, ssm:NAME, secretsmanager:ID, s3://BUCKET/KEY or appconfig://APPLICATION/ENVIRONMENT/PROFILE",
             ));
         }
         Ok(Self::File(PathBuf::from(text)))
@@ -82,6 +95,7 @@ impl fmt::Display for PolicySource {
         match self {
             Self::File(path) => path.display().fmt(f),
             Self::Ssm { name } => write!(f, "ssm:{name}"),
+            Self::Secret { id } => write!(f, "secretsmanager:{id}"),
             Self::S3 { bucket, key } => write!(f, "s3://{bucket}/{key}"),
             Self::AppConfig { application, environment, profile } => {
                 write!(f, "appconfig://{application}/{environment}/{profile}")

@@ -6,6 +6,7 @@
 
 use super::appconfig::Session;
 use super::s3::Object;
+use super::secretsmanager::Secret;
 use super::ssm::Parameter;
 use super::{Error, PolicySource, Result, file};
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use std::time::Duration;
 pub struct ReaderOptions {
     /// Most time for a load: connection, credentials, answer, and the one retry. Default 2 s.
     pub timeout: Duration,
-    /// Another endpoint than the service's. Default: `AWS_ENDPOINT_URL_SSM`, `_S3` or `_APPCONFIGDATA`, then
+    /// Another endpoint than the service's. Default: `AWS_ENDPOINT_URL_SSM`, `_SECRETS_MANAGER`, `_S3` or `_APPCONFIGDATA`, then
     /// `AWS_ENDPOINT_URL`, then the Region's.
     pub endpoint_url: Option<String>,
 }
@@ -76,6 +77,7 @@ pub struct Reader {
 enum Service {
     File(PathBuf),
     Ssm(Parameter),
+    Secret(Secret),
     S3(Object),
     AppConfig(Session),
 }
@@ -90,6 +92,7 @@ impl Reader {
         let service = match &place {
             PolicySource::File(path) => Service::File(path.clone()),
             PolicySource::Ssm { name } => Service::Ssm(Parameter::open(&place, name, options).await?),
+            PolicySource::Secret { id } => Service::Secret(Secret::open(&place, id, options).await?),
             PolicySource::S3 { bucket, key } => Service::S3(Object::open(&place, bucket, key, options).await?),
             PolicySource::AppConfig { application, environment, profile } => {
                 Service::AppConfig(Session::open(&place, [application, environment, profile], options).await?)
@@ -133,7 +136,7 @@ impl Reader {
         match &mut self.service {
             Service::S3(object) => object.forget(),
             Service::AppConfig(session) => session.forget(),
-            Service::File(_) | Service::Ssm(_) => {}
+            Service::File(_) | Service::Ssm(_) | Service::Secret(_) => {}
         }
     }
 
@@ -148,6 +151,7 @@ impl Reader {
                     file::read(path).map(|bytes| Fetched { bytes: Some(bytes), ..Fetched::default() })
                 }
                 Service::Ssm(parameter) => parameter.fetch().await,
+                Service::Secret(secret) => secret.fetch().await,
                 Service::S3(object) => object.fetch().await,
                 Service::AppConfig(session) => session.fetch().await,
             }

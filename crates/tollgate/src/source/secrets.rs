@@ -7,6 +7,7 @@ use tollgate_policy::{KeySecrets, KeySecretsError};
 
 const TEXT: &str = "TOLLGATE_KEY_SECRETS";
 const PARAMETER: &str = "TOLLGATE_KEY_SECRETS_PARAMETER";
+const SECRET: &str = "TOLLGATE_KEY_SECRETS_SECRET";
 
 /// Where [`KeySecrets`] are kept.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -19,14 +20,16 @@ pub enum SecretsSource {
     Text(String),
     /// In a parameter of Systems Manager, a `SecureString` (`TOLLGATE_KEY_SECRETS_PARAMETER`): its name, or an ARN.
     Parameter(String),
+    /// In a secret of Secrets Manager (`TOLLGATE_KEY_SECRETS_SECRET`): its name, or an ARN.
+    Secret(String),
 }
 
 /// The secrets cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretsError {
-    /// Two places are named.
-    #[error("{TEXT} and {PARAMETER} are both set; keep one of them")]
+    /// Several places are named.
+    #[error("more than one of {TEXT}, {PARAMETER} and {SECRET} is set; keep one of them")]
     Twice,
     /// The parameter cannot be read.
     #[error("the key secrets cannot be read: {0}")]
@@ -49,11 +52,12 @@ impl SecretsSource {
     /// [`SecretsError::Twice`].
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SecretsError> {
         let set = |name| lookup(name).filter(|text| !text.trim().is_empty());
-        match (set(TEXT), set(PARAMETER)) {
-            (Some(_), Some(_)) => Err(SecretsError::Twice),
-            (Some(text), None) => Ok(Self::Text(text)),
-            (None, Some(name)) => Ok(Self::Parameter(name)),
-            (None, None) => Ok(Self::Nowhere),
+        match (set(TEXT), set(PARAMETER), set(SECRET)) {
+            (None, None, None) => Ok(Self::Nowhere),
+            (Some(text), None, None) => Ok(Self::Text(text)),
+            (None, Some(name), None) => Ok(Self::Parameter(name)),
+            (None, None, Some(id)) => Ok(Self::Secret(id)),
+            _ => Err(SecretsError::Twice),
         }
     }
 
@@ -66,15 +70,18 @@ impl SecretsSource {
         let (text, place) = match self {
             Self::Nowhere => return Ok(KeySecrets::default()),
             Self::Text(text) => (text.clone(), TEXT.to_owned()),
-            Self::Parameter(name) => {
-                let place = PolicySource::Ssm { name: name.clone() };
-                let shown = place.to_string();
-                let loaded = Reader::open(place, options).await?.load().await?;
-                (loaded.text.unwrap_or_default(), shown)
-            }
+            Self::Parameter(name) => read(PolicySource::Ssm { name: name.clone() }, options).await?,
+            Self::Secret(id) => read(PolicySource::Secret { id: id.clone() }, options).await?,
         };
         text.trim().parse().map_err(|problem| SecretsError::Invalid { place, problem })
     }
+}
+
+/// The text in a place, and how that is shown.
+async fn read(place: PolicySource, options: &ReaderOptions) -> Result<(String, String), Error> {
+    let shown = place.to_string();
+    let loaded = Reader::open(place, options).await?.load().await?;
+    Ok((loaded.text.unwrap_or_default(), shown))
 }
 
 /// Without the text.
@@ -84,6 +91,7 @@ impl std::fmt::Debug for SecretsSource {
             Self::Nowhere => f.write_str("Nowhere"),
             Self::Text(_) => f.write_str("Text(..)"),
             Self::Parameter(name) => f.debug_tuple("Parameter").field(name).finish(),
+            Self::Secret(id) => f.debug_tuple("Secret").field(id).finish(),
         }
     }
 }
@@ -109,7 +117,11 @@ mod tests {
         assert_eq!(format!("{text:?}"), "Text(..)");
         let parameter = of(&[(PARAMETER, "/tollgate/keys")]).unwrap();
         assert_eq!(parameter, SecretsSource::Parameter("/tollgate/keys".to_owned()));
-        assert!(matches!(of(&[(TEXT, K1), (PARAMETER, "/p")]), Err(SecretsError::Twice)));
+        assert_eq!(of(&[(SECRET, "tollgate/keys")]).unwrap(), SecretsSource::Secret("tollgate/keys".to_owned()));
+        for twice in [[(TEXT, K1), (PARAMETER, "/p")], [(TEXT, K1), (SECRET, "s")], [(PARAMETER, "/p"), (SECRET, "s")]]
+        {
+            assert!(matches!(of(&twice), Err(SecretsError::Twice)));
+        }
         let error = of(&[(TEXT, "k1=sekret")]).unwrap().read(&options).await.unwrap_err().to_string();
         assert!(error.starts_with("TOLLGATE_KEY_SECRETS: key secret 1: ") && !error.contains("sekret"), "{error}");
     }

@@ -1,7 +1,7 @@
 //! A policy in a parameter of Systems Manager (`GetParameter`, AWS JSON 1.1). Invariant: the value is asked for
 //! decrypted, so String and `SecureString` read alike.
 
-use super::aws::{Call, Client, Kind};
+use super::aws::{Client, Kind};
 use super::reader::Fetched;
 use super::{PolicySource, ReaderOptions, Result};
 use serde::Deserialize;
@@ -35,14 +35,8 @@ impl Parameter {
 
     /// The value. `GetParameter` has no condition, so it is sent whole each time; who reads it compares.
     pub(super) async fn fetch(&self) -> Result<Fetched> {
-        let call = Call {
-            action: "ssm:GetParameter",
-            method: "POST",
-            url: format!("{}/", self.client.endpoint()),
-            headers: vec![("content-type", "application/x-amz-json-1.1"), ("x-amz-target", "AmazonSSM.GetParameter")],
-            body: json!({ "Name": self.name, "WithDecryption": true }).to_string().into_bytes(),
-        };
-        let answer = self.client.call(call).await?;
+        let body = json!({ "Name": self.name, "WithDecryption": true });
+        let answer = self.client.json("ssm:GetParameter", "AmazonSSM.GetParameter", &body).await?;
         let result: GetParameterResult = serde_json::from_slice(&answer.body)
             .map_err(|error| self.client.unexpected(format!("not what GetParameter answers: {error}")))?;
         let Value { value, version } = result.parameter;

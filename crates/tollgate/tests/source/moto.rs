@@ -1,4 +1,4 @@
-//! SSM and S3 on moto, an emulator that others wrote (`TOLLGATE_MOTO_ENDPOINT`; CI starts one).
+//! SSM, Secrets Manager and S3 on moto, an emulator that others wrote (`TOLLGATE_MOTO_ENDPOINT`; CI starts one).
 
 use crate::harness::{at, policy};
 use aws_smithy_http_client::{Connector, tls};
@@ -8,7 +8,7 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::source::{Error, PolicySource, Reader, RefreshOptions, Refreshed, Refresher};
+use tollgate::source::{Error, PolicySource, Reader, RefreshOptions, Refreshed, Refresher, SecretsSource};
 use tollgate::testing::ManualClock;
 use tollgate::{Clock, Counters, SystemClock, Timestamp};
 
@@ -105,4 +105,21 @@ async fn a_parameter_that_changes_is_in_force_without_a_deployment() {
     }
     assert_eq!(outcomes, [(Refreshed::Replaced, 2), (Refreshed::Rejected, 2), (Refreshed::Replaced, 3)]);
     assert_eq!((counters.counts().policies_loaded, counters.counts().policies_rejected), (3, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_of_secrets_manager_is_read_as_it_is_now() {
+    let Some(moto) = moto() else { return };
+    let name = unique("tollgate/keys");
+    let source = SecretsSource::Secret(name.clone());
+    let missing = source.read(&at(&moto)).await.unwrap_err().to_string();
+    assert!(missing.contains("secretsmanager:GetSecretValue") && missing.contains("is it there?"), "{missing}");
+    let keys = ["k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8", "k2=__79_Pv6-fj39vX08_Lx8O_u7ezr6uno5-bl5OPi4eA"];
+    for (target, id, keys) in [("CreateSecret", "Name", keys[0]), ("PutSecretValue", "SecretId", keys[1])] {
+        let body =
+            json!({ id: name, "SecretString": keys, "ClientRequestToken": "0".repeat(31) + &keys[1..2] }).to_string();
+        ask("secretsmanager", "POST", format!("{moto}/"), &format!("secretsmanager.{target}"), body).await;
+        let read = source.read(&at(&moto)).await.unwrap();
+        assert!(keys.starts_with(read.ids().next().unwrap()), "{read:?}");
+    }
 }
