@@ -166,4 +166,4 @@ pub use gate::CHARGED;
 pub use identify::{Explained, Matched, explain, matched};
 pub use language::preferred as preferred_languages;
 pub use layer::{Tollgate, TollgateLayer};
-pub use step_up::{GRANT_HEADER, accounts, authentication, caller, demand, vouched};
+pub use step_up::{GRANT_HEADER, authentication, caller, demand, vouched};

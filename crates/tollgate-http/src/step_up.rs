@@ -7,7 +7,6 @@ use crate::answer::{Answer, Exchange};
 use crate::dimension::Asked;
 use crate::facts::Facts;
 use http::request::Parts;
-use tollgate_core::Key;
 use tollgate_dynamodb::{Event, Meter};
 use tollgate_mfa::{Action, Authentication, Caller, GrantId, Sessions, Shortcoming, Usable, auth_time};
 use tollgate_policy::{Policy, Source, StepUp};
@@ -119,23 +118,13 @@ pub async fn demand(
 ///
 /// Personal values without secrets, or a value that is too long to be a key.
 pub fn caller(policy: &Policy, facts: &Facts) -> tollgate_policy::Result<Option<Caller>> {
-    // Under the active secret: what is known by a hash ends when that rotates.
-    let Some(subject) = accounts(policy, facts)?.into_iter().next() else { return Ok(None) };
-    let session = policy.value("session", |dimension| vouched(policy, facts, dimension))?;
-    Ok(Some(Caller { subject, session }))
-}
-
-/// The same account under each secret where its values are personal, the active one's first; none if the gateway vouches for nobody.
-///
-/// # Errors
-///
-/// As [`caller`].
-pub fn accounts(policy: &Policy, facts: &Facts) -> tollgate_policy::Result<Vec<Key>> {
     let value = |dimension: &str| policy.value(dimension, |dimension| vouched(policy, facts, dimension));
-    let Some(user) = value("user")? else { return Ok(Vec::new()) };
+    let Some(user) = value("user")? else { return Ok(None) };
     let mut pairs = vec![("user", user)];
     pairs.extend(value("tenant")?.map(|tenant| ("tenant", tenant)));
-    policy.keys(&pairs)
+    // Under the active secret: what is known by a hash ends when that rotates.
+    let Some(subject) = policy.keys(&pairs)?.into_iter().next() else { return Ok(None) };
+    Ok(Some(Caller { subject, session: value("session")? }))
 }
 
 /// What the gateway vouches for of a dimension: a claim, or a field of its context. Nothing of what its sender could choose.

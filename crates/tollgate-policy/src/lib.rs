@@ -226,7 +226,8 @@
 //!
 //! ## `[mfa]`
 //!
-//! Second factors, as `tollgate-mfa` enrols and verifies them.
+//! Second factors, as `tollgate-mfa` enrols and verifies them. Their accounts are `user` and `tenant`, which must not be personal values:
+//! factors outlive the secrets that these are hashed under.
 //!
 //! | key | value | default |
 //! | --- | --- | --- |
@@ -276,8 +277,8 @@ pub use jitter::up_to;
 pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
-pub use network::Network;
 pub use mfa::MfaRules;
+pub use network::Network;
 pub use otp::{Channel, OtpRules, PumpingRules, Purpose};
 pub use pattern::Pattern;
 pub use policy::{Parsed, Plans, Policy};

@@ -50,9 +50,11 @@ pub(crate) fn refused(verification: Verification) -> Response<Body> {
             let message = "too many wrong codes in a row; use another factor and set this one up anew";
             reply::error(StatusCode::FORBIDDEN, "locked", message)
         }
-        Verification::NotEnrolled => {
-            reply::error(StatusCode::CONFLICT, "not_enrolled", "there is no such factor, or none that waits to be confirmed")
-        }
+        Verification::NotEnrolled => reply::error(
+            StatusCode::CONFLICT,
+            "not_enrolled",
+            "there is no such factor, or none that waits to be confirmed",
+        ),
         _ => unavailable(),
     }
 }

@@ -8,7 +8,7 @@ use tollgate::http::{self, Exchange, Facts};
 use tollgate::mfa::Caller;
 use tollgate::tollgate_policy::{self, StepUp};
 use tollgate::{Policy, Store};
-use tollgate_mfa::factors::{Owner, Vault};
+use tollgate_mfa::factors::Vault;
 
 /// The claim that an app shows, if the token has it; else it shows the user.
 const LABEL: &str = "email";
@@ -16,10 +16,8 @@ const LABEL: &str = "email";
 /// Who asks, once an authorizer has let him in.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
-    /// Whose session it is.
+    /// Whose session and whose factors.
     pub(crate) caller: Caller,
-    /// Whose factors.
-    pub(crate) owner: Owner,
     /// What an app shows him by.
     pub(crate) label: String,
 }
@@ -28,9 +26,7 @@ impl Asker {
     /// The one of a request; `None` if nobody vouches for one.
     pub(crate) fn of(policy: &Policy, facts: &Facts) -> tollgate_policy::Result<Option<Self>> {
         let label = facts.claim(LABEL).or_else(|| http::vouched(policy, facts, "user"));
-        let (caller, owner) = (http::caller(policy, facts)?, Owner::new(http::accounts(policy, facts)?));
-        let known = caller.zip(owner).zip(label);
-        Ok(known.map(|((caller, owner), label)| Self { caller, owner, label }))
+        Ok(http::caller(policy, facts)?.zip(label).map(|(caller, label)| Self { caller, label }))
     }
 }
 

@@ -7,8 +7,8 @@ use crate::{Handlers, answer};
 use lambda_http::{Body, Request, Response};
 use serde::Deserialize;
 use tollgate::{Policy, Store};
-use tollgate_mfa::factors::{Enrolment, Kind, Vault, Verification};
 use tollgate_mfa::Result;
+use tollgate_mfa::factors::{Enrolment, Kind, Vault, Verification};
 
 /// What is typed.
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
     pub(crate) async fn enrol(&self, policy: &Policy, asker: &Asker, request: &Request) -> Result<Response<Body>> {
         // Before what it rests on is judged, so that what is revoked meanwhile is revoked of it, too.
         let begun = self.sessions.begin(asker.caller.clone()).await?;
-        let found = self.factors.find(&asker.owner).await?;
+        let found = self.factors.find(&asker.caller.subject).await?;
         if let Err(refused) = self.demand(policy, request, found.account().has_factor()).await? {
             return Ok(*refused);
         }
@@ -40,7 +40,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             return Ok(answer::bad_request(r#"write {"code":"012345"}"#));
         };
         let begun = self.sessions.begin(asker.caller.clone()).await?;
-        match self.factors.confirm(&asker.owner, &begun, &code).await? {
+        match self.factors.confirm(&asker.caller.subject, &begun, &code).await? {
             Verification::Verified => self.prove(policy, &begun, Kind::Totp, None).await,
             other => Ok(answer::refused(other)),
         }
@@ -51,7 +51,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         if let Err(refused) = self.demand(policy, request, true).await? {
             return Ok(*refused);
         }
-        Ok(match self.factors.generate(&asker.owner).await? {
+        Ok(match self.factors.generate(&asker.caller.subject).await? {
             Some(codes) => answer::codes(&codes),
             None => answer::conflict("factors_changed", "recovery codes were made meanwhile; these are good"),
         })

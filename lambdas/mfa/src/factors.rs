@@ -3,8 +3,8 @@
 //! Invariant: a factor is removed by whoever has stepped up: for this one removal where the policy's route says `bind`, else for his
 //! session.
 
-use crate::asker::Asker;
 use crate::Handlers;
+use crate::asker::Asker;
 use lambda_http::http::StatusCode;
 use lambda_http::{Body, Request, Response};
 use serde_json::json;
@@ -15,9 +15,10 @@ use tollgate_mfa::factors::{Kind, Vault};
 
 impl<S: Store, V: Vault> Handlers<S, V> {
     pub(crate) async fn list(&self, asker: &Asker) -> Result<Response<Body>> {
-        let found = self.factors.find(&asker.owner).await?;
+        let found = self.factors.find(&asker.caller.subject).await?;
         let account = found.account();
-        let app = account.totp.as_ref().map(|app| json!({ "factor": Kind::Totp.as_str(), "since": app.since.as_secs() }));
+        let app =
+            account.totp.as_ref().map(|app| json!({ "factor": Kind::Totp.as_str(), "since": app.since.as_secs() }));
         let recovery = account.recovery.as_ref().map(|recovery| {
             let (since, left) = (recovery.since.as_secs(), recovery.codes.len());
             json!({ "factor": Kind::Recovery.as_str(), "since": since, "codes_left": left })
@@ -41,7 +42,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             return Ok(*refused);
         }
         let Some(kind) = kind else { return Ok(reply::nothing_here()) };
-        Ok(match self.factors.remove(&asker.owner, kind).await? {
+        Ok(match self.factors.remove(&asker.caller.subject, kind).await? {
             true => reply::json(StatusCode::OK, &json!({ "status": "removed" })),
             false => reply::error(StatusCode::NOT_FOUND, "not_enrolled", "there is no such factor"),
         })

@@ -40,6 +40,7 @@ use lambda_http::{Body, Error, Request, Response, service_fn};
 use std::sync::Arc;
 use tollgate::http::{Facts, TollgateLayer, reply};
 use tollgate::mfa::Sessions;
+use tollgate::tollgate_dynamodb::Event;
 use tollgate::{Decision, Limiter, LivePolicy, Policy, Store};
 use tollgate_mfa::factors::{Factors, Kind, Vault};
 
@@ -148,7 +149,9 @@ impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
 impl<S: Store, V: Vault> Handlers<S, V> {
     async fn answer(&self, wish: Wish, policy: &Policy, asker: &Asker, request: &Request) -> Response<Body> {
         if !request.extensions().get::<Decision>().is_some_and(Decision::is_counted) {
-            tracing::error!("nothing is done, since the policy has no route with limits for it, or one that is not closed");
+            tracing::error!(
+                "nothing is done, since the policy has no route with limits for it, or one that is not closed"
+            );
             return answer::unavailable();
         }
         let answered = match wish {
@@ -159,6 +162,16 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Wish::List => Box::pin(self.list(asker)).await,
             Wish::Remove(kind) => Box::pin(self.remove(policy, asker, kind, request)).await,
         };
-        answered.unwrap_or_else(|error| answer::failed(&error))
+        answered.unwrap_or_else(|error| {
+            let facts = Facts::of(request.extensions());
+            let path = facts.path().unwrap_or(request.uri().path());
+            let answer = answer::failed(&error);
+            let matched = policy.route(request.method().as_str(), path).filter(|_| answer.status().is_server_error());
+            if let Some(matched) = matched {
+                let event = Event::StepUpUnavailable(matched.route.pattern().as_str());
+                self.limiter.store().meter().record(event);
+            }
+            answer
+        })
     }
 }

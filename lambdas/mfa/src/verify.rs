@@ -34,7 +34,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         };
         // Before the code is looked at, so that what is revoked meanwhile is revoked of it, too.
         let begun = self.sessions.begin(asker.caller.clone()).await?;
-        match self.factors.verify(&asker.owner, kind, &typed.code).await? {
+        match self.factors.verify(&asker.caller.subject, kind, &typed.code).await? {
             Verification::Verified => self.prove(policy, &begun, kind, action).await,
             other => Ok(answer::refused(other)),
         }

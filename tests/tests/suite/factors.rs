@@ -13,8 +13,7 @@ use tollgate::{Counters, DynamoStore, SystemClock, Timestamp};
 use tollgate_core::{Clock, Key};
 use tollgate_dynamodb::{Items, Updated};
 use tollgate_mfa::factors::{
-    Account, Change, Check, CodeHash, Enrolment, Factors, Kind, LocalVault, Owner, Pending, Totp, Verification, Write,
-    storage,
+    Account, Change, Check, CodeHash, Enrolment, Factors, Kind, LocalVault, Pending, Totp, Verification, Write, storage,
 };
 use tollgate_mfa::{Begun, Caller, Sessions};
 use totp_rs::Totp as App;
@@ -43,17 +42,13 @@ impl Process {
         Self { factors, sessions, clock, counters, account: key().key }
     }
 
-    fn owner(&self) -> Owner {
-        Owner::new(vec![self.account.clone()]).unwrap()
-    }
-
     async fn begun(&self) -> Begun {
         let caller = Caller { subject: self.account.clone(), session: Some("s1".to_owned()) };
         self.sessions.begin(caller).await.unwrap()
     }
 
     async fn sets_up(&self, begun: &Begun) -> App {
-        let found = self.factors.find(&self.owner()).await.unwrap();
+        let found = self.factors.find(&self.account).await.unwrap();
         match self.factors.enrol(&found, begun, "issuer", "alice").await.unwrap() {
             Enrolment::Begun(setup) => App::from_url(setup.uri.as_str()).unwrap(),
             other => panic!("{other:?}"),
@@ -81,7 +76,7 @@ impl Process {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_code_costs_one_write_unit_the_right_one_two_and_a_locked_factor_none() {
     let process = Process::new().await;
-    let (owner, begun) = (process.owner(), process.begun().await);
+    let (owner, begun) = (process.account.clone(), process.begun().await);
     let (app, round_trips, units) = process.costs(process.sets_up(&begun)).await;
     assert_eq!((round_trips, units), (2, 1), "a read and a write");
     let (said, round_trips, units) = process.costs(process.factors.confirm(&owner, &begun, "x")).await;
@@ -145,8 +140,12 @@ fn check() -> impl Strategy<Value = Check> {
 
 fn change() -> impl Strategy<Value = Change> {
     let session = prop::option::of(Just("s1".to_owned()));
-    let pending = (sealed(), at(), 0_u64..2, session)
-        .prop_map(|(sealed, until, epoch, session)| Pending { sealed, until, epoch, session });
+    let pending = (sealed(), at(), 0_u64..2, session).prop_map(|(sealed, until, epoch, session)| Pending {
+        sealed,
+        until,
+        epoch,
+        session,
+    });
     let totp = (sealed(), at(), 0_u64..4).prop_map(|(sealed, since, step)| Totp { sealed, since, step });
     prop_oneof![
         2 => pending.prop_map(Change::Enrol),

@@ -193,7 +193,11 @@ fn an_app_is_set_up_confirmed_and_freshens_its_session() {
     let alice = Alice::at(&dev);
     assert_eq!(dev.ask("POST", "/api/mfa/totp/enroll", "").0, 401, "nobody vouches for who asks");
     let (status, head, body) = alice.asks("POST", "/api/mfa/totp/enroll", &Value::Null);
-    assert!(is_challenged(&(status, head.clone(), body)) && head.contains("max_age=\"300\"") && !head.contains("acr_values"));
+    assert!(
+        is_challenged(&(status, head.clone(), body))
+            && head.contains("max_age=\"300\"")
+            && !head.contains("acr_values")
+    );
     let (status, head, body) = alice.signed_in("POST", "/api/mfa/totp/enroll");
     assert!(status == 200 && head.contains("cache-control: no-store"), "{head}");
     let uri = body["otpauth_uri"].as_str().unwrap();
@@ -362,7 +366,10 @@ fn wrong_codes_wait_and_lock_their_own_factor_alone() {
         assert_eq!(body["retryAfter"], if left == 95 { json!(60) } else { Value::Null }, "{body}");
     }
     let locked = alice.verifies("totp", &app.code(alice.now() + 30));
-    assert!(is(&locked, 429, "locked") && locked.2["retryAfter"] == 60 && locked.1.contains("retry-after: 60"), "{locked:?}");
+    assert!(
+        is(&locked, 429, "locked") && locked.2["retryAfter"] == 60 && locked.1.contains("retry-after: 60"),
+        "{locked:?}"
+    );
     assert_eq!(alice.verifies("recovery", &codes[0]).0, 200, "the other factor is as it was");
     dev.advance_ms(60_000);
     assert_eq!(alice.verifies("totp", &app.code(alice.now())).0, 200);
@@ -472,7 +479,9 @@ fn nothing_is_done_that_no_limit_counts() {
 fn what_cannot_be_asked_is_told_what_to_write() {
     let dev = manual();
     let alice = Alice::at(&dev);
-    for body in [json!(null), json!({}), json!({ "factor": "totp" }), json!({ "factor": "sms", "code": "1" }), json!([1])] {
+    for body in
+        [json!(null), json!({}), json!({ "factor": "totp" }), json!({ "factor": "sms", "code": "1" }), json!([1])]
+    {
         let answer = alice.asks("POST", "/api/mfa/verify", &body);
         assert!(is(&answer, 400, "bad_request"), "{body}: {answer:?}");
     }

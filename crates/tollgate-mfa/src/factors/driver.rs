@@ -18,19 +18,6 @@ use tollgate_core::Key;
 use tollgate_dynamodb::items::Call;
 use tollgate_dynamodb::{Items, Updated};
 
-/// Whose factors they are: the account under each of the secrets that its personal values are hashed under, the active one first. What
-/// is there under an older one stays there.
-#[derive(Debug, Clone)]
-pub struct Owner(Vec<Key>);
-
-impl Owner {
-    /// The owner that [`Policy::keys`](tollgate_policy::Policy::keys) tells; `None` of no key.
-    #[must_use]
-    pub fn new(keys: Vec<Key>) -> Option<Self> {
-        (!keys.is_empty()).then_some(Self(keys))
-    }
-}
-
 /// What becomes of the wish to set an app up.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -83,12 +70,12 @@ impl<V: Vault> Factors<V> {
         &self.items
     }
 
-    /// What is remembered of an account. One read for each key of the owner until one is found.
+    /// What is remembered of an account. One read.
     ///
     /// # Errors
     ///
     /// The table gives no answer.
-    pub async fn find(&self, owner: &Owner) -> Result<Found> {
+    pub async fn find(&self, owner: &Key) -> Result<Found> {
         self.find_in(&self.items.begin(), owner).await
     }
 
@@ -122,7 +109,7 @@ impl<V: Vault> Factors<V> {
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the app confirmed.
-    pub async fn confirm(&self, owner: &Owner, begun: &Begun, code: &str) -> Result<Verification> {
+    pub async fn confirm(&self, owner: &Key, begun: &Begun, code: &str) -> Result<Verification> {
         let call = self.items.begin();
         let Found { pk, account } = self.find_in(&call, owner).await?;
         let now = self.items.now();
@@ -145,7 +132,7 @@ impl<V: Vault> Factors<V> {
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the code used.
-    pub async fn verify(&self, owner: &Owner, kind: Kind, code: &str) -> Result<Verification> {
+    pub async fn verify(&self, owner: &Key, kind: Kind, code: &str) -> Result<Verification> {
         let call = self.items.begin();
         let Found { pk, mut account } = self.find_in(&call, owner).await?;
         for _ in 0..Self::MOST_ROUNDS {
@@ -179,7 +166,7 @@ impl<V: Vault> Factors<V> {
     /// # Errors
     ///
     /// The table gives no answer; the old codes may be gone, and nobody knows the new ones.
-    pub async fn generate(&self, owner: &Owner) -> Result<Option<Vec<RecoveryCode>>> {
+    pub async fn generate(&self, owner: &Key) -> Result<Option<Vec<RecoveryCode>>> {
         let call = self.items.begin();
         let found = self.find_in(&call, owner).await?;
         let codes = (0..CODES).map(|_| RecoveryCode::random()).collect::<Result<Vec<_>>>()?;
@@ -194,24 +181,16 @@ impl<V: Vault> Factors<V> {
     /// # Errors
     ///
     /// The table gives no answer; it may be removed.
-    pub async fn remove(&self, owner: &Owner, kind: Kind) -> Result<bool> {
+    pub async fn remove(&self, owner: &Key, kind: Kind) -> Result<bool> {
         let call = self.items.begin();
         let found = self.find_in(&call, owner).await?;
         let write = Write::new([Check::Has(kind)], Change::Remove(kind));
         Ok(matches!(send(&call, &found.pk, &write).await?, Met::Applied(_)))
     }
 
-    async fn find_in(&self, call: &Call<'_>, owner: &Owner) -> Result<Found> {
-        let mut first = None;
-        for key in &owner.0 {
-            let pk = storage::partition_key(key);
-            let found = call.read(&pk).await?;
-            if found.is_some() {
-                return Ok(Found { account: read(found.as_ref())?, pk });
-            }
-            first.get_or_insert(pk);
-        }
-        Ok(Found { pk: first.unwrap_or_default(), account: Account::default() })
+    async fn find_in(&self, call: &Call<'_>, owner: &Key) -> Result<Found> {
+        let pk = storage::partition_key(owner);
+        Ok(Found { account: read(call.read(&pk).await?.as_ref())?, pk })
     }
 
     async fn open(&self, pk: &str, sealed: &str) -> Result<Secret> {

@@ -126,8 +126,15 @@ mod tests {
     #[test]
     fn what_has_never_been_a_code_is_none() {
         let shown = RecoveryCode::random().unwrap().shown();
-        let wrong =
-            ["", &shown[1..], &format!("{}0", *shown), &shown.replace('-', "_"), &"U".repeat(25), &"é".repeat(25), &"0".repeat(60)];
+        let wrong = [
+            "",
+            &shown[1..],
+            &format!("{}0", *shown),
+            &shown.replace('-', "_"),
+            &"U".repeat(25),
+            &"é".repeat(25),
+            &"0".repeat(60),
+        ];
         for wrong in wrong {
             assert_eq!(RecoveryCode::parse(wrong), None, "{wrong}");
         }

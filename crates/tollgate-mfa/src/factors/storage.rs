@@ -200,7 +200,12 @@ pub fn to_account(found: Option<&Attributes>) -> Result<Account> {
     let pending = || {
         let session = has(PENDING_SESSION).then(|| text(PENDING_SESSION)).transpose()?;
         let epoch = attributes::required(found, PENDING_EPOCH)?;
-        Ok::<_, tollgate_core::Error>(Pending { sealed: text(PENDING)?, until: instant(PENDING_UNTIL)?, epoch, session })
+        Ok::<_, tollgate_core::Error>(Pending {
+            sealed: text(PENDING)?,
+            until: instant(PENDING_UNTIL)?,
+            epoch,
+            session,
+        })
     };
     let totp = || {
         let step = attributes::required(found, TOTP_STEP)?;

@@ -87,7 +87,8 @@ impl Secret {
         let account = account.replace(':', " ");
         let totp = self.builder().with_issuer(Some(issuer)).with_account_name(account).build();
         let uri = totp.and_then(|totp| totp.to_url()).map(Zeroizing::new).map_err(|error| unspeakable(&error))?;
-        let code = QrCode::with_error_correction_level(uri.as_bytes(), EcLevel::M).map_err(|error| unspeakable(&error))?;
+        let code =
+            QrCode::with_error_correction_level(uri.as_bytes(), EcLevel::M).map_err(|error| unspeakable(&error))?;
         let qr_svg = Zeroizing::new(code.render::<Color<'_>>().min_dimensions(200, 200).build());
         Ok(Setup { uri, qr_svg })
     }

@@ -21,7 +21,19 @@ pub const KEYS: &[KeyList] = &[
 
 pub(super) const POLICY: KeyList = KeyList {
     table: "policy",
-    keys: &["version", "revision", "instances", "identity", "plans", "limits", "routes", "exempt", "http", "otp", "mfa"],
+    keys: &[
+        "version",
+        "revision",
+        "instances",
+        "identity",
+        "plans",
+        "limits",
+        "routes",
+        "exempt",
+        "http",
+        "otp",
+        "mfa",
+    ],
     later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
 };
 

@@ -47,7 +47,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let limits = limits::decode(report, root.get("limits"), &scope);
     let http = http::decode(report, root.get("http"));
     let otp = otp::decode(report, root.get("otp"), &limits);
-    let mfa = mfa::decode(report, root.get("mfa"));
+    let mfa = mfa::decode(report, root.get("mfa"), &identity.identity);
     let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));

@@ -58,11 +58,7 @@ pub trait Vault: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// It cannot be sealed.
-    fn seal(
-        &self,
-        context: &VaultContext,
-        secret: &[u8],
-    ) -> impl Future<Output = Result<String, VaultError>> + Send;
+    fn seal(&self, context: &VaultContext, secret: &[u8]) -> impl Future<Output = Result<String, VaultError>> + Send;
 
     /// What was sealed for that context.
     ///
