@@ -217,6 +217,14 @@ impl Decision {
         self.unasked.extend(other.unasked);
     }
 
+    /// Whether there are limits, and each has counted the call where all processes count: for what nobody may do while nobody counts it,
+    /// whatever the policy says of a store that gives no answer.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        let by_all = |limit: &LimitDecision| matches!(limit.source, Source::Table | Source::Lease);
+        self.unasked.is_empty() && !self.limits.is_empty() && self.limits.iter().all(by_all)
+    }
+
     /// Whether the call may go on.
     #[must_use]
     pub fn is_allowed(&self) -> bool {

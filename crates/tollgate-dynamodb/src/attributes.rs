@@ -3,6 +3,7 @@
 //! Invariant: what this module writes it reads back unchanged; anything else is an error that names the attribute,
 //! never a guess. Attributes that belong to no limit are left alone.
 
+use aws_sdk_dynamodb::primitives::Blob;
 pub use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -45,6 +46,18 @@ pub fn number(n: impl ToString) -> AttributeValue {
 #[must_use]
 pub fn string(text: impl ToString) -> AttributeValue {
     AttributeValue::S(text.to_string())
+}
+
+/// Bytes as an attribute.
+#[must_use]
+pub fn binary(bytes: &[u8]) -> AttributeValue {
+    AttributeValue::B(Blob::new(bytes))
+}
+
+/// A set of byte strings; there is no empty one.
+#[must_use]
+pub fn binaries<'a, const N: usize>(all: impl IntoIterator<Item = &'a [u8; N]>) -> AttributeValue {
+    AttributeValue::Bs(all.into_iter().map(|bytes| Blob::new(bytes.as_slice())).collect())
 }
 
 /// Entries as a set of numbers; there is no empty one.
@@ -199,6 +212,17 @@ pub fn optional<T: FromStr>(attributes: &Attributes, name: &str) -> Result<Optio
     parsed.map(Some).ok_or_else(|| stored(name, value))
 }
 
+/// The byte strings of a set, each of that length; none if the item has no such attribute.
+///
+/// # Errors
+///
+/// [`Error::Stored`] if it is of another type or they have another length.
+pub fn byte_strings<const N: usize>(attributes: &Attributes, name: &str) -> Result<Vec<[u8; N]>> {
+    let Some(value) = attributes.get(name) else { return Ok(Vec::new()) };
+    let parsed = value.as_bs().ok().and_then(|all| all.iter().map(|bytes| bytes.as_ref().try_into().ok()).collect());
+    parsed.ok_or_else(|| stored(name, "no set of byte strings of that length"))
+}
+
 /// Write units that DynamoDB bills for a write that found this item and failed its condition: its size in KB, rounded
 /// up, at least 1. The reply does not say (Developer Guide, "Consuming write capacity": the larger of the item before
 /// and after; a failed conditional write is billed all the same).
@@ -216,6 +240,8 @@ fn size(value: &AttributeValue) -> usize {
         AttributeValue::N(n) => number_size(n),
         // A set has 3 bytes of its own, and 1 for each element.
         AttributeValue::Ns(numbers) => 3 + numbers.iter().map(|n| number_size(n) + 1).sum::<usize>(),
+        AttributeValue::B(bytes) => bytes.as_ref().len(),
+        AttributeValue::Bs(all) => 3 + all.iter().map(|bytes| bytes.as_ref().len() + 1).sum::<usize>(),
         // This version writes no other types; whatever else is there weighs about what it prints.
         other => format!("{other:?}").len(),
     }

@@ -1,7 +1,11 @@
 //! What is behind an error of the SDK.
 //!
-//! Invariant: that a request was never sent is said only where the operating system says so.
+//! Invariants: that a request was never sent is said only where the operating system says so; no text has anything of the request, so of
+//! what a service says only its code is kept.
 
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use std::error::Error as StdError;
 
 /// Whether the operating system refused the connection, so that no byte of the request left.
@@ -29,4 +33,19 @@ pub(crate) fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<It
 #[must_use]
 pub fn root_cause(error: &(dyn StdError + 'static)) -> String {
     chain(error).last().map_or_else(String::new, ToString::to_string)
+}
+
+/// What is known of a failure, for logs.
+#[must_use]
+pub fn told<E>(error: &SdkError<E, HttpResponse>) -> String
+where
+    E: ProvideErrorMetadata + StdError + 'static,
+{
+    match error {
+        SdkError::ServiceError(context) => {
+            format!("{} ({})", context.err().code().unwrap_or("no code"), context.raw().status().as_u16())
+        }
+        SdkError::TimeoutError(_) => "no answer in time".to_owned(),
+        _ => root_cause(error),
+    }
 }

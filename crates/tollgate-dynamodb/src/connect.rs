@@ -14,6 +14,9 @@ use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use std::time::Duration;
 
+/// What a request to another service than the table may take.
+pub const LONGEST: Duration = Duration::from_secs(5);
+
 /// Where the table is.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -141,6 +144,17 @@ fn http_client(connection: &Connection) -> Result<SharedHttpClient> {
         }),
         _ => Ok(builder.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()),
     }
+}
+
+/// Endpoints, Region and credentials as the environment says, for clients of other services of AWS. Sends nothing. What a request may take,
+/// connection included, is [`LONGEST`]; the SDK repeats nothing unless a client says otherwise.
+pub async fn services() -> SdkConfig {
+    let client = aws_smithy_http_client::Builder::new().pool_idle_timeout(Connection::IDLE_AT_MOST);
+    let client = client.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+    let timeouts = TimeoutConfig::builder().connect_timeout(Duration::from_secs(2)).operation_timeout(LONGEST).build();
+    let loader = aws_config::defaults(BehaviorVersion::latest()).http_client(client).timeout_config(timeouts);
+    let loader = loader.stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+    loader.retry_config(RetryConfig::disabled()).load().await
 }
 
 fn is_loopback(url: &str) -> bool {

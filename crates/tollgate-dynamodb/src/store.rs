@@ -336,7 +336,7 @@ impl DynamoStore {
             .condition_expression(rendered.condition)
             .update_expression(rendered.update)
             .set_expression_attribute_names(Some(rendered.names))
-            .set_expression_attribute_values(Some(rendered.values))
+            .set_expression_attribute_values(Some(rendered.values).filter(|values| !values.is_empty()))
             .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);

@@ -45,19 +45,24 @@ impl Guard<'_> {
             }
             None => None,
         };
-        let refused = |shortcoming| self.refused(shortcoming, action.as_ref());
-        let unknown = |error: tollgate_mfa::Error| self.unknown(&error);
-        let sessions = self.sessions()?;
-        let caller = caller(asked.policy, asked.facts).map_err(|error| self.unknown(&error))?;
-        let caller = caller.ok_or_else(|| refused(Shortcoming::Missing))?;
-        let Some(action) = action else {
-            let token = authentication(asked.facts);
-            let judged = sessions.judge(&caller, token, required).await.map_err(unknown)?;
-            return judged.map(|()| None).map_err(refused);
-        };
+        let Some(action) = action else { return self.of_session(asked.facts).await.map(|()| None) };
+        let (sessions, caller) = (self.sessions()?, self.caller(asked.facts, Some(&action))?);
         let judged = sessions.judge_grant(&caller, action, grant(asked.parts), required).await;
-        let usable = judged.map_err(unknown)?.map_err(refused)?;
+        let judged = judged.map_err(|error| self.unknown(&error))?;
+        let usable = judged.map_err(|shortcoming| self.refused(shortcoming, Some(&action)))?;
         Ok(Some(Spending { usable, action }))
+    }
+
+    /// Asks whether the caller's session may do what is guarded.
+    async fn of_session(&self, facts: &Facts) -> Result<(), Box<Answer>> {
+        let (sessions, caller) = (self.sessions()?, self.caller(facts, None)?);
+        let judged = sessions.judge(&caller, authentication(facts), self.required).await;
+        judged.map_err(|error| self.unknown(&error))?.map_err(|shortcoming| self.refused(shortcoming, None))
+    }
+
+    fn caller(&self, facts: &Facts, action: Option<&Action>) -> Result<Caller, Box<Answer>> {
+        let caller = caller(self.exchange.policy, facts).map_err(|error| self.unknown(&error))?;
+        caller.ok_or_else(|| self.refused(Shortcoming::Missing, action))
     }
 
     /// Uses a grant up: of many requests with one, one goes on.
@@ -89,6 +94,22 @@ impl Guard<'_> {
     fn route(&self) -> &str {
         self.exchange.route.pattern().as_str()
     }
+}
+
+/// What only a handler can know to be needed, asked as a route's `step_up` is: whether the session of a request's caller may do what
+/// asks for `required`. `meter` is told of refusals.
+///
+/// # Errors
+///
+/// The answer: the challenge of RFC 9470, or 503 where nobody knows.
+pub async fn demand(
+    exchange: &Exchange<'_>,
+    facts: &Facts,
+    sessions: &Sessions,
+    required: &StepUp,
+    meter: &dyn Meter,
+) -> Result<(), Box<Answer>> {
+    Guard { sessions: Some(sessions), required, exchange, meter }.of_session(facts).await
 }
 
 /// Who asks, by what the gateway vouches for; `None` if it vouches for nobody. A user without a tenant is another than one with.

@@ -10,6 +10,14 @@ pub enum Error {
     /// The system gave no random numbers.
     #[error("the system gives no random numbers: {0}")]
     NoRandomness(String),
+    /// A secret cannot be sealed or opened.
+    #[cfg(feature = "factors")]
+    #[error(transparent)]
+    Vault(#[from] crate::factors::VaultError),
+    /// A picture of an `otpauth` URI, or the URI, cannot be made.
+    #[cfg(feature = "factors")]
+    #[error("no authenticator app can be set up by that name: {0}")]
+    Unspeakable(String),
     /// The caller cannot be told from the policy's dimensions.
     #[error(transparent)]
     Policy(#[from] tollgate_policy::Error),

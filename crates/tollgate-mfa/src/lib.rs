@@ -11,6 +11,7 @@
 //! | [`judge`] | whether a caller may go on |
 //! | [`storage`] | those writes as DynamoDB expressions, items as attributes |
 //! | [`sessions`] | [`Sessions`]: drives them against the table |
+//! | `factors` (feature `factors`) | second factors: authenticator apps, recovery codes |
 //! | `token` (feature `jwt`) | whether a token is an issuer's, and what it says |
 //!
 //! Everything but `storage`, `sessions` and `token` is pure: no I/O and no clock.
@@ -32,6 +33,8 @@
 pub mod auth_time;
 pub mod authentication;
 mod error;
+#[cfg(feature = "factors")]
+pub mod factors;
 pub mod grant;
 pub mod judge;
 pub mod record;

@@ -230,6 +230,18 @@ impl Sessions {
 }
 
 impl Begun {
+    /// The subject's epoch when it began.
+    #[cfg(feature = "factors")]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The session that it began in.
+    #[cfg(feature = "factors")]
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.caller.session.as_deref()
+    }
+
     /// Dated by when it began: what it proves is at least as old.
     fn proves(&self, acr: &str, amr: &[&str]) -> Verified {
         let amr = amr.iter().map(|method| (*method).to_owned()).collect();

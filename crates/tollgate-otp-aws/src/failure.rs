@@ -8,7 +8,8 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use std::error::Error as StdError;
-use tollgate_dynamodb::cause::{mentions, never_connected, root_cause};
+pub(crate) use tollgate_dynamodb::cause::told;
+use tollgate_dynamodb::cause::{mentions, never_connected};
 use tollgate_otp::Undelivered;
 
 /// What became of the message whose request failed.
@@ -41,20 +42,6 @@ where
     match undelivered(error) {
         Undelivered::Unknown(told) => Undelivered::NotNow(told),
         other => other,
-    }
-}
-
-/// What is known of a failure.
-pub(crate) fn told<E>(error: &SdkError<E, HttpResponse>) -> String
-where
-    E: ProvideErrorMetadata + StdError + 'static,
-{
-    match error {
-        SdkError::ServiceError(context) => {
-            format!("{} ({})", context.err().code().unwrap_or("no code"), context.raw().status().as_u16())
-        }
-        SdkError::TimeoutError(_) => "no answer in time".to_owned(),
-        _ => root_cause(error),
     }
 }
 

@@ -32,27 +32,10 @@ pub use queue::Queue;
 pub use sms::Sms;
 pub use turnstile::Turnstile;
 
-use aws_config::{BehaviorVersion, SdkConfig};
-use aws_smithy_http_client::Builder;
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use aws_smithy_runtime_api::client::stalled_stream_protection::StalledStreamProtectionConfig;
+pub use tollgate_dynamodb::connect::services as config;
+
 use aws_smithy_types::retry::RetryConfig;
-use aws_smithy_types::timeout::TimeoutConfig;
 use std::time::Duration;
-use tollgate_dynamodb::Connection;
-
-/// What a request may take, connection included. Nobody waits for a provider but the queue.
-const LONGEST: Duration = Duration::from_secs(5);
-
-/// Endpoints, Region and credentials as the environment says, for all clients of this crate. Sends nothing.
-pub async fn config() -> SdkConfig {
-    let client = Builder::new().pool_idle_timeout(Connection::IDLE_AT_MOST);
-    let client = client.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
-    let timeouts = TimeoutConfig::builder().connect_timeout(Duration::from_secs(2)).operation_timeout(LONGEST).build();
-    let loader = aws_config::defaults(BehaviorVersion::latest()).http_client(client).timeout_config(timeouts);
-    let loader = loader.stalled_stream_protection(StalledStreamProtectionConfig::disabled());
-    loader.retry_config(RetryConfig::disabled()).load().await
-}
 
 /// For requests that do no harm if they are made twice.
 fn once_more() -> RetryConfig {

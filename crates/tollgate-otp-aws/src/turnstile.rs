@@ -2,7 +2,6 @@
 //!
 //! Invariant: a token is good if Turnstile says so, once; no answer is no.
 
-use crate::LONGEST;
 use aws_smithy_http_client::Connector;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
@@ -14,6 +13,7 @@ use serde_json::json;
 use std::error::Error;
 use std::fmt;
 use tollgate_dynamodb::cause::root_cause;
+use tollgate_dynamodb::connect::LONGEST;
 use tollgate_otp::{Captcha, CaptchaError, Judged, Proof};
 use zeroize::Zeroizing;
 

@@ -120,6 +120,9 @@ pub enum Error {
     /// The policy has no one-time codes.
     #[error("the policy has no [otp]; add one with `purposes = [\"login\"]`")]
     NoOtp,
+    /// The policy has no second factors.
+    #[error("the policy has no [mfa]; add one with `issuer = \"Example Ltd\"`")]
+    NoMfa,
     /// A purpose that one-time codes of the policy do not have.
     #[error("unknown purpose {purpose:?}: {help}")]
     UnknownPurpose {

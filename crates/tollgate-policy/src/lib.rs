@@ -34,6 +34,7 @@
 //! | `limit`, `route`, `identity`, `message` | what a policy consists of |
 //! | `http` | how answers are spoken: older header fields, CORS |
 //! | `otp` | the rules of one-time codes |
+//! | `mfa` | the rules of second factors |
 //! | `step_up` | which authentication a route demands |
 //! | `edge` | what AWS WAF does in front |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
@@ -65,6 +66,7 @@
 //! | `[http]` | how answers are spoken | see below |
 //! | `[otp]` | the rules of one-time codes | there are none |
 //! | `[edge]` | what AWS WAF does in front | nothing |
+//! | `[mfa]` | the rules of second factors | there are none |
 //!
 //! ## `[identity]`
 //!
@@ -259,6 +261,17 @@
 //! | `body` | one of `bodies` | ours |
 //! | `retry_after` | how long a blocked caller is told to wait, 1 s to 24 h | the window |
 //! | `priority` | its place in the ACL, lower first | counts up |
+//!
+//! ## `[mfa]`
+//!
+//! Second factors, as `tollgate-mfa` enrols and verifies them. Their accounts are `user` and `tenant`, which must not be personal values:
+//! factors outlive the secrets that these are hashed under.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `issuer` | who issues them, as authenticator apps show it, like `"Example Ltd"`; up to 64 bytes without a colon | required |
+//! | `acr` | the class of authentication that a right code is, on top of the first factor | `"mfa"` |
+//! | `max_age` | how long ago whoever enrols a factor may have proved who he is, `1s` to `1day`: for the first factor by signing in, for a further one by that class | `"5min"` |
 
 mod address;
 mod algorithm;
@@ -276,6 +289,7 @@ mod keying;
 mod limit;
 mod live;
 mod message;
+mod mfa;
 mod network;
 mod otp;
 mod pattern;
@@ -303,6 +317,7 @@ pub use jitter::up_to;
 pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
+pub use mfa::MfaRules;
 pub use network::Network;
 pub use otp::{Channel, OtpRules, PumpingRules, Purpose};
 pub use pattern::{PathPart, Pattern};

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::http::{Cors, Http};
 use crate::identity::Identity;
 use crate::limit::Limit;
+use crate::mfa::MfaRules;
 use crate::otp::OtpRules;
 use crate::pseudonym::KeySecrets;
 use crate::report::Report;
@@ -90,6 +91,7 @@ pub struct Policy {
     pub(crate) otp: Option<OtpRules>,
     /// Apart: it is large, and nothing that serves looks at it.
     pub(crate) edge: Option<Box<Edge>>,
+    pub(crate) mfa: Option<MfaRules>,
     pub(crate) secrets: KeySecrets,
 }
 
@@ -124,6 +126,7 @@ impl Policy {
             http,
             otp: None,
             edge: None,
+            mfa: None,
             secrets,
         }
     }
@@ -140,6 +143,11 @@ impl Policy {
 
     pub(crate) fn behind(mut self, edge: Option<Edge>) -> Self {
         self.edge = edge.map(Box::new);
+        self
+    }
+
+    pub(crate) fn stepping_up(mut self, mfa: Option<MfaRules>) -> Self {
+        self.mfa = mfa;
         self
     }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tollgate::http::{Facts, preferred_languages};
 use tollgate::tollgate_core::LimitName;
 use tollgate::tollgate_policy::PumpingRules;
-use tollgate::{Decision, Policy, Source, Store};
+use tollgate::{Decision, Policy, Store};
 use tollgate_otp::pumping::{Counted, Guard, Shown, Suspicion};
 use tollgate_otp::{Courier, Denied, Directory, Errand, Issuance, Issued, Message, Otp};
 
@@ -192,10 +192,6 @@ impl<C: Courier> Sending<C> {
 
 /// Whether every limit has counted the message where all processes count, and all that it costs.
 fn is_counted(decision: &Decision, rules: Option<&PumpingRules>) -> bool {
-    let on_table = |source| matches!(source, Source::Table | Source::Lease);
     let is_there = |name: &LimitName| decision.limits.iter().any(|limit| limit.limit == *name);
-    decision.unasked.is_empty()
-        && rules.is_none_or(|rules| rules.spend().iter().all(is_there))
-        && !decision.limits.is_empty()
-        && decision.limits.iter().all(|limit| on_table(limit.source))
+    decision.is_counted() && rules.is_none_or(|rules| rules.spend().iter().all(is_there))
 }

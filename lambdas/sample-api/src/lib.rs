@@ -112,7 +112,6 @@ impl<S: Store> Handlers<S> {
             (&Method::PUT, "/api/payout-account") => (StatusCode::OK, json!({ "status": "changed" })),
             (&Method::POST, "/api/keys") => (StatusCode::CREATED, json!({ "status": "created" })),
             (&Method::POST, "/api/export") => (StatusCode::ACCEPTED, json!({ "export": "started" })),
-            (&Method::DELETE, path) if is_factor(path) => (StatusCode::OK, json!({ "status": "removed" })),
             (&Method::GET, "/api/export") => (StatusCode::OK, json!({ "export": "ready" })),
             (&Method::POST, "/webhooks/payments") => (StatusCode::OK, json!({ "received": true })),
             (&Method::GET, "/healthz") => (StatusCode::OK, json!({ "status": "ok" })),
@@ -126,11 +125,6 @@ impl<S: Store> Handlers<S> {
     }
 }
 
-/// Whether a path is that of one of the caller's factors.
-fn is_factor(path: &str) -> bool {
-    path.strip_prefix("/api/mfa/factors/").is_some_and(|factor| !factor.is_empty() && !factor.contains('/'))
-}
-
 /// The methods that a path takes.
 fn allowed(path: &str) -> Option<&'static str> {
     match path {
@@ -138,7 +132,6 @@ fn allowed(path: &str) -> Option<&'static str> {
         "/api/partner/items" | "/api/search" | "/healthz" => Some("GET"),
         "/api/export" => Some("GET, POST"),
         "/api/payout-account" => Some("PUT"),
-        path if is_factor(path) => Some("DELETE"),
         _ => None,
     }
 }

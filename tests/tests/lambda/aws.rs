@@ -1,6 +1,8 @@
-//! The services of AWS that the functions of codes ask, at the wire: what they were asked, and the answers that a test wants.
+//! The services of AWS that the functions of codes and factors ask, at the wire: what they were asked, and the answers that a test wants.
 
 use crate::wire::{Message, Wire};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -103,6 +105,11 @@ impl Aws {
                     (200, json!({ "MessageId": body["MessageId"], "MessageFeedbackStatus": "RECEIVED" }))
                 }
                 "PutEvents" => (200, json!({ "FailedEntryCount": 0, "Entries": [{ "EventId": "e" }] })),
+                "Encrypt" => (200, json!({ "CiphertextBlob": sealed(&body), "KeyId": body["KeyId"] })),
+                "Decrypt" => match opened(&body) {
+                    Some(plain) => (200, json!({ "Plaintext": plain, "KeyId": body["KeyId"] })),
+                    None => (400, json!({ "__type": "InvalidCiphertextException", "message": null })),
+                },
                 "SendMessage" | "/v2/email/outbound-emails" => (200, json!({ "MessageId": "m" })),
                 "/turnstile/v0/siteverify" => {
                     (200, json!({ "success": body["response"] == "solved", "error-codes": [] }))
@@ -117,4 +124,16 @@ impl Aws {
         );
         Some(format!("{head}\r\n\r\n{answer}"))
     }
+}
+
+/// What KMS makes of a secret: nobody but the key opens it, and for that context only.
+fn sealed(asked: &Value) -> String {
+    let all = json!([asked["KeyId"], asked["EncryptionContext"], asked["Plaintext"]]).to_string();
+    STANDARD.encode(all.bytes().map(|byte| byte ^ 0x55).collect::<Vec<_>>())
+}
+
+fn opened(asked: &Value) -> Option<Value> {
+    let sealed = STANDARD.decode(asked["CiphertextBlob"].as_str()?).ok()?;
+    let all: Value = serde_json::from_slice(&sealed.iter().map(|byte| byte ^ 0x55).collect::<Vec<_>>()).ok()?;
+    (all[0] == asked["KeyId"] && all[1] == asked["EncryptionContext"]).then(|| all[2].clone())
 }

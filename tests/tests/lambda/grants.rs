@@ -18,7 +18,7 @@ const POLICY: &str = "version = 1
 key = ['user']
 rate = '1000/min'
 [[routes]]
-match = 'DELETE /api/mfa/factors/{factor}'
+match = 'POST /api/keys'
 charge = ['units']
 step_up = { max_age = '5min', acr = ['mfa'], bind = [] }
 ";
@@ -37,8 +37,8 @@ async fn of_thirty_processes_that_use_a_grant_at_once_one_does() {
     const PROCESSES: usize = 30;
     let (user, session) = (unique("user"), unique("session"));
     let claims = json!({ "sub": user, "origin_jti": session });
-    let remove = |grant: &str| {
-        let mut event = by(Sender::HttpApi, "DELETE", "/api/mfa/factors/phone", &claims);
+    let make = |grant: &str| {
+        let mut event = by(Sender::HttpApi, "POST", "/api/keys", &claims);
         event["headers"]["tollgate-grant"] = grant.into();
         event
     };
@@ -49,13 +49,13 @@ async fn of_thirty_processes_that_use_a_grant_at_once_one_does() {
         assert_eq!(function.respond(&unsigned(Sender::HttpApi, "GET", "/healthz", "")).await.status, 200);
         functions.push(function);
     }
-    let refused = functions[0].respond(&remove("")).await;
+    let refused = functions[0].respond(&make("")).await;
     assert_eq!(refused.status, 401, "{refused:?}");
     let action: Action = refused.body["action"].as_str().unwrap().parse().unwrap();
     let caller = Caller { subject: Key::new([("user", user.as_str())]).unwrap(), session: Some(session.clone()) };
     let sessions = sessions().await;
     let begun = sessions.begin(caller).await.unwrap();
-    let event = remove(&sessions.grant(&begun, action, "mfa", &["otp"]).await.unwrap().to_string());
+    let event = make(&sessions.grant(&begun, action, "mfa", &["otp"]).await.unwrap().to_string());
     let start = Arc::new(Barrier::new(PROCESSES));
     let racing = functions.into_iter().map(|mut function| {
         let (start, event) = (Arc::clone(&start), event.clone());
@@ -70,5 +70,5 @@ async fn of_thirty_processes_that_use_a_grant_at_once_one_does() {
         statuses.push(one.await.unwrap());
     }
     statuses.sort_unstable();
-    assert_eq!((statuses[0], &statuses[1..]), (200, &[401; PROCESSES - 1][..]));
+    assert_eq!((statuses[0], &statuses[1..]), (201, &[401; PROCESSES - 1][..]));
 }

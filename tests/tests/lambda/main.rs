@@ -14,6 +14,7 @@ mod init;
 #[path = "../suite/issuer.rs"]
 mod issuer;
 mod login;
+mod mfa;
 mod moto;
 mod otp;
 mod printed;

@@ -6,6 +6,7 @@ use crate::issuer::{AUDIENCE, Issuer, Signer};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tollgate::{Clock, SystemClock};
+use totp_rs::Totp;
 
 /// What must not be done with somebody's token alone.
 const SENSITIVE: [(&str, &str, u16); 3] =
@@ -71,6 +72,15 @@ impl Site {
 
     fn payout(&self, token: &str) -> (u16, String, Value) {
         self.ask(token, "PUT", "/api/payout-account", "", "{}")
+    }
+
+    /// An authenticator app of Alice's, who has just signed in.
+    fn enrol(&self, token: &str) {
+        let (status, head, body) = self.ask(token, "POST", "/api/mfa/totp/enroll", "", "");
+        assert_eq!(status, 200, "{head}");
+        let app = Totp::from_url(body["otpauth_uri"].as_str().unwrap()).unwrap();
+        let code = json!({ "code": app.generate(self.now()).to_string() });
+        assert_eq!(self.ask(token, "POST", "/api/mfa/totp/confirm", "", &code.to_string()).0, 200);
     }
 
     /// A right code for the session, or for one action.
@@ -171,21 +181,22 @@ fn a_grant_is_good_for_its_action_and_once() {
     let remove = |token: &str, path: &str, grant: &str| {
         site.ask(token, "DELETE", path, &format!("tollgate-grant: {grant}\r\n"), "")
     };
-    let phone = "/api/mfa/factors/phone";
+    let app = "/api/mfa/factors/totp";
+    site.enrol(&token);
     // However fresh the session is.
-    let refused = site.ask(&token, "DELETE", phone, "", "");
+    let refused = site.ask(&token, "DELETE", app, "", "");
     assert!(is_challenged(&refused), "{refused:?}");
     let action = refused.2["action"].as_str().unwrap();
     let grant = site.verify(&token, Some(action))["grant"].as_str().unwrap().to_owned();
     // Not for another path, query, session or user.
-    assert!(is_challenged(&remove(&token, "/api/mfa/factors/totp", &grant)));
-    assert!(is_challenged(&remove(&token, "/api/mfa/factors/phone?force=1", &grant)));
-    assert!(is_challenged(&remove(&site.token("s2", &json!({})), phone, &grant)));
+    assert!(is_challenged(&remove(&token, "/api/mfa/factors/recovery", &grant)));
+    assert!(is_challenged(&remove(&token, "/api/mfa/factors/totp?force=1", &grant)));
+    assert!(is_challenged(&remove(&site.token("s2", &json!({})), app, &grant)));
     let bob = site.issuer.token(site.now(), &json!({ "sub": "bob", "origin_jti": "s1" }));
-    assert!(is_challenged(&remove(&bob, phone, &grant)));
+    assert!(is_challenged(&remove(&bob, app, &grant)));
     // Of thirty at once, one.
     let all: Vec<u16> = std::thread::scope(|scope| {
-        let one = || scope.spawn(|| remove(&token, phone, &grant).0);
+        let one = || scope.spawn(|| remove(&token, app, &grant).0);
         let asked: Vec<_> = (0..30).map(|_| one()).collect();
         asked.into_iter().map(|asked| asked.join().unwrap()).collect()
     });
@@ -193,7 +204,7 @@ fn a_grant_is_good_for_its_action_and_once() {
     // Those that were charged and came too late are told the same as those that found nothing.
     assert_eq!(of(200), 1, "{all:?}");
     assert_eq!(of(401) + of(429), 29, "{all:?}");
-    assert!(is_challenged(&remove(&token, phone, &grant)));
+    assert!(is_challenged(&remove(&token, app, &grant)));
     // A grant is no key to anything else.
     assert_ne!(
         site.ask(
@@ -341,8 +352,10 @@ fn forgetting_a_person_is_no_way_out_of_a_revocation() {
 
 #[test]
 fn a_user_who_is_personal_is_revoked_by_name_and_never_written_in_plain() {
-    let (site, policy) =
-        Site::under(&[("= \"claims.sub\"", "= { from = \"claims.sub\", personal = true, fold = \"email\" }")]);
+    // Second factors are of lasting accounts only.
+    let without_factors = ("[mfa]\nissuer  = \"tollgate sample\"\nacr     = \"mfa\"\nmax_age = \"5min\"\n", "");
+    let personal = ("= \"claims.sub\"", "= { from = \"claims.sub\", personal = true, fold = \"email\" }");
+    let (site, policy) = Site::under(&[without_factors, personal]);
     let claims = json!({ "sub": "Alice@x.org", "origin_jti": "s1", "auth_time": site.now(), "acr": "mfa" });
     let token = site.issuer.token(site.now(), &claims);
     assert_eq!(site.payout(&token).0, 200);

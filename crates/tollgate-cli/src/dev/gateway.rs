@@ -29,7 +29,7 @@ pub(super) async fn limiter(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr)
     }
 }
 
-/// Asks the function of one-time codes on its paths, and the sample API on all others.
+/// Asks the functions of one-time codes and of second factors on their paths, and the sample API on all others.
 pub(super) async fn functions(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr) -> Response {
     let mut event = match event(parts, body, peer, Authorizer::Jwt, SystemClock.now()) {
         Ok(event) => event,
@@ -46,8 +46,11 @@ pub(super) async fn functions(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAdd
         Ok(request) => request.into(),
         Err(error) => return failed(&error),
     };
-    let answer =
-        if ::otp::serves(parts.uri.path()) { dev.otp.call(request).await } else { dev.api.call(request).await };
+    let answer = match parts.uri.path() {
+        path if ::otp::serves(path) => dev.otp.call(request).await,
+        path if ::mfa::serves(path) => dev.mfa.call(request).await,
+        _ => dev.api.call(request).await,
+    };
     match answer {
         Ok(response) => {
             let (parts, body) = response.into_parts();

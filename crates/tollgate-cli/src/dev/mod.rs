@@ -34,6 +34,7 @@ use tollgate::{Counters, DynamoStore, Limiter, LivePolicy, SystemClock};
 use tollgate_core::Clock;
 use tollgate_dynamodb::Items;
 use tollgate_mfa::Sessions;
+use tollgate_mfa::factors::{Factors, LocalVault};
 use tollgate_mfa::token::{Issuer, Verifier};
 use tollgate_otp::pumping::{Watched, guard};
 use tollgate_otp::{Otp, WafCaptcha};
@@ -56,6 +57,7 @@ pub struct Dev {
     limiter: Arc<Limiter<DynamoStore>>,
     api: Api<DynamoStore>,
     otp: Service<DynamoStore, Profiles, Outbox>,
+    mfa: ::mfa::Service<DynamoStore, LocalVault>,
     sessions: Arc<Sessions>,
     authorizer: Option<Authorizer<Https, DynamoStore>>,
     outbox: Arc<Outbox>,
@@ -84,6 +86,7 @@ impl Dev {
         if own {
             secrets::sign(&policy, &connected, &target.table).await?;
         }
+        let vault = LocalVault::new(policy.secrets().clone());
         let policy = LivePolicy::new(policy);
         if manual.is_some() && embedded.is_none() {
             // That table deletes by its own clock, which has nothing to do with ours.
@@ -92,6 +95,7 @@ impl Dev {
         let (store, counters) = open::store_at(&connected, &target.table, manual.as_ref()).await?;
         let items = || Items::new(store.clone()).with_deadline(DEADLINE);
         let (otp, sessions) = (Otp::new(items()), Arc::new(Sessions::new(items())));
+        let factors = Factors::new(items(), vault);
         let limiter = Arc::new(Limiter::new(store).with_deadline(DEADLINE));
         let api = Api::new(policy.clone(), Arc::clone(&limiter), OneForAll::new(Some(OneForAll::DEVELOPMENT)));
         let api = api.with_sessions(Arc::clone(&sessions));
@@ -100,12 +104,14 @@ impl Dev {
         let otp = Service::new(policy.clone(), Arc::clone(&limiter), otp, profiles, Arc::clone(&outbox));
         let captcha = format!("{:032x}", fastrand::u128(..));
         let otp = otp.with_captcha(Box::new(WafCaptcha::new(&captcha))).with_sessions(Arc::clone(&sessions));
+        let mfa = ::mfa::Service::new(policy.clone(), Arc::clone(&limiter), factors, Arc::clone(&sessions));
         let endpoint = connected.endpoint().to_owned();
         Ok(Self {
             policy,
             limiter,
             api,
             otp,
+            mfa,
             sessions,
             authorizer,
             outbox,
@@ -148,7 +154,7 @@ impl Dev {
         self.faults.set(faulty);
         let is_sound = faulty.store == Fault::Ok;
         self.limiter.set_deadline(if is_sound { DEADLINE } else { Limiter::<DynamoStore>::DEADLINE });
-        for items in [self.otp.otp().items(), self.sessions.items()] {
+        for items in [self.otp.otp().items(), self.sessions.items(), self.mfa.factors().items()] {
             items.set_deadline(if is_sound { DEADLINE } else { Items::DEADLINE });
         }
     }

@@ -1,4 +1,4 @@
-//! The routes of `tollgate dev`: its own under `/dev`, the limiter function's, that of one-time codes, and the sample API for all others.
+//! The routes of `tollgate dev`: its own under `/dev`, the limiter function's, those of one-time codes and second factors, and the sample API for all others.
 
 use super::{Dev, gateway};
 use axum::body::Bytes;

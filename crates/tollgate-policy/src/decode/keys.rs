@@ -14,7 +14,7 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, EXCEPT, FORWARDED, BODY, LOGGING,
+    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, EXCEPT, FORWARDED, BODY, LOGGING, MFA,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -31,6 +31,7 @@ pub(super) const POLICY: KeyList = KeyList {
         "http",
         "otp",
         "edge",
+        "mfa",
     ],
 };
 
@@ -151,3 +152,5 @@ pub(super) const FORWARDED: KeyList = KeyList { table: "forwarded", keys: &["hea
 pub(super) const BODY: KeyList = KeyList { table: "body", keys: &["type", "content"] };
 
 pub(super) const LOGGING: KeyList = KeyList { table: "logging", keys: &["destination", "keep"] };
+
+pub(super) const MFA: KeyList = KeyList { table: "mfa", keys: &["issuer", "acr", "max_age"] };

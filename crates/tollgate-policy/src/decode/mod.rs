@@ -14,6 +14,7 @@ mod layers;
 mod lease;
 mod limits;
 mod lock;
+mod mfa;
 mod otp;
 mod pumping;
 mod routes;
@@ -49,6 +50,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let limits = limits::decode(report, root.get("limits"), &scope);
     let http = http::decode(report, root.get("http"));
     let otp = otp::decode(report, root.get("otp"), &limits);
+    let mfa = mfa::decode(report, root.get("mfa"), &identity.identity);
     let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
@@ -69,7 +71,8 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
         Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http)
             .among(instances?)
             .sending(otp?)
-            .behind(edge?),
+            .behind(edge?)
+            .stepping_up(mfa?),
     )
 }
 

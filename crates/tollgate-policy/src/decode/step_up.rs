@@ -7,7 +7,7 @@ use crate::identity::{Identity, Source};
 use crate::report::{Report, Span};
 use crate::step_up::StepUp;
 
-const AGE: RangedDuration =
+pub(super) const AGE: RangedDuration =
     RangedDuration { what: "max_age", least: StepUp::SHORTEST_AGE, most: StepUp::LONGEST_AGE, example: "\"5min\"" };
 
 /// The dimensions that say whose authentication it is.

@@ -267,6 +267,15 @@ fn penalties() {
 }
 
 #[test]
+fn second_factors() {
+    one("version = 1\n[mfa]", "2:1", "[mfa] has no `issuer`");
+    one("version = 1\n[mfa]\nissuer = ' a'", "3:10", "issuer must be 1 to 64 bytes without colon, not \" a\"");
+    let personal = "version = 1\n[mfa]\nissuer = 'a'\n[identity]\nuser = { from = 'claims.email', personal = true }";
+    one(personal, "2:1", "[mfa] needs a `user` that is no personal value");
+    one("version = 1\n[mfa]\nissuer = 'a'\nmax_age = '2day'", "4:11", "max_age must be at most 86400 s, not \"2day\"");
+}
+
+#[test]
 fn one_time_codes() {
     let otp = |lines: &str| format!("version = 1\n[otp]\npurposes = [\"login\"]\n{lines}\n");
     one("version = 1\n[otp]", "2:1", "[otp] has no `purposes`");

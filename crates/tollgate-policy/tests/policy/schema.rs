@@ -110,6 +110,8 @@ fn valid_policies_pass_both() {
         ),
         "version = 1\nhttp = { legacy_headers = [] }".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"Example Ltd\"".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"Ți\"\nacr = \"urn:example:mfa\"\nmax_age = \"1day\"".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]\nchannels = [\"sms\", \"email\", \"event\"]\nmessage = { en = \"{code}\", pt-BR = \"{code}\" }\n\
          subject = \"Your code\"\ndomain = \"login.example.com\"\ncaptcha = true"
             .to_owned(),
@@ -217,6 +219,10 @@ fn structural_mistakes_fail_both() {
             "name = \"a\", rate = \"100/5min\", limit = 1",
         ]
         .map(|rule| format!("version = 1\n[edge]\nrules = [{{ {rule} }}]")),
+    );
+    wrong.extend(
+        ["", "issuer = \"\"", "issuer = \"a:b\"", "issuer = \"a\"\nacr = \"\"", "issuer = \"a\"\nmax_age = 5"]
+            .map(|rest| format!("version = 1\n[mfa]\n{rest}")),
     );
     wrong.extend(
         ["key = \"user\"", "key = []", "key = [\"User\"]", "key = [5]", "key = [\"user ??\"]", ""]

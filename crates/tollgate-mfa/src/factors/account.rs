@@ -1,0 +1,142 @@
+//! What is remembered of an account's factors.
+//!
+//! Invariant: what is under enrolment proves nothing; an app that is enrolled stays until it is removed.
+
+use super::recovery::CodeHash;
+use super::tries::Tries;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use tollgate_core::Timestamp;
+
+/// A kind of factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// An authenticator app.
+    Totp,
+    /// Recovery codes.
+    Recovery,
+}
+
+/// No kind of factor has that name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such kind of factor")]
+pub struct NoKind;
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 2] = [Self::Totp, Self::Recovery];
+
+    /// Its name, in requests, answers and the table.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Totp => "totp",
+            Self::Recovery => "recovery",
+        }
+    }
+
+    /// How it proves something, on top of another factor (RFC 8176). That list has no name for recovery codes: they are no answers to
+    /// questions (`kba`), and were `otp` said of them, they would pass where an app is asked for.
+    #[must_use]
+    pub fn methods(self) -> &'static [&'static str] {
+        match self {
+            Self::Totp => &["mfa", "otp"],
+            Self::Recovery => &["mfa"],
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = NoKind;
+
+    fn from_str(text: &str) -> Result<Self, NoKind> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(NoKind)
+    }
+}
+
+/// An app that is being set up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pending {
+    /// Its secret, sealed; no two seals are alike.
+    pub sealed: String,
+    /// Until when it can be confirmed.
+    pub until: Timestamp,
+    /// The subject's epoch when it began: a revocation ends it.
+    pub epoch: u64,
+    /// The session that it began in.
+    pub session: Option<String>,
+}
+
+/// An app.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Totp {
+    /// Its secret, sealed.
+    pub sealed: String,
+    /// When it was confirmed.
+    pub since: Timestamp,
+    /// The last step of which a code was accepted.
+    pub step: u64,
+}
+
+/// Recovery codes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Recovery {
+    /// When they were made.
+    pub since: Timestamp,
+    /// What is stored of those that are left.
+    pub codes: BTreeSet<CodeHash>,
+}
+
+/// An item of the table, as data. An account without one is as one that has nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Account {
+    /// The app that is being set up.
+    pub pending: Option<Pending>,
+    /// The app.
+    pub totp: Option<Totp>,
+    /// Recovery codes, used up or not.
+    pub recovery: Option<Recovery>,
+    /// What was tried of the app, or of the one that is being set up.
+    pub totp_tries: Tries,
+    /// What was tried of the recovery codes.
+    pub recovery_tries: Tries,
+}
+
+impl Account {
+    /// What was tried of a factor.
+    #[must_use]
+    pub fn tries(&self, kind: Kind) -> Tries {
+        match kind {
+            Kind::Totp => self.totp_tries,
+            Kind::Recovery => self.recovery_tries,
+        }
+    }
+
+    /// Whether it has anything by which it can step up: then nothing is enrolled without.
+    #[must_use]
+    pub fn has_factor(&self) -> bool {
+        self.totp.is_some() || self.codes_left() > 0
+    }
+
+    /// Recovery codes that are left.
+    #[must_use]
+    pub fn codes_left(&self) -> usize {
+        self.recovery.as_ref().map_or(0, |recovery| recovery.codes.len())
+    }
+
+    /// The tries of a factor, to be changed.
+    pub(crate) fn tries_mut(&mut self, kind: Kind) -> &mut Tries {
+        match kind {
+            Kind::Totp => &mut self.totp_tries,
+            Kind::Recovery => &mut self.recovery_tries,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Drives factors against the table.
+//!
+//! Invariants: a secret is opened before a try is counted, so that a vault that fails costs nobody a try; nobody is verified without the
+//! answer to the write that says so; whatever the table or the vault does not answer is an error, never an outcome.
+
+use super::account::{Account, Kind, Pending};
+use super::attempt::{Attempt, Next, Verification, locked};
+use super::recovery::{CODES, RecoveryCode};
+use super::storage;
+use super::totp::{Secret, Setup};
+use super::tries::Turn;
+use super::vault::{Vault, VaultContext, VaultError};
+use super::write::{Change, Check, Write};
+use crate::error::Result;
+use crate::sessions::Begun;
+use std::time::Duration;
+use tollgate_core::Key;
+use tollgate_dynamodb::items::Call;
+use tollgate_dynamodb::{Items, Updated};
+
+/// What becomes of the wish to set an app up.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Enrolment {
+    /// It can be, once a code of it is confirmed.
+    Begun(Setup),
+    /// There is one already, which has to be removed first.
+    HasApp,
+    /// A factor has been enrolled meanwhile: the caller has to step up.
+    HasFactor,
+}
+
+/// An account's item, as it was found.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pk: String,
+    account: Account,
+}
+
+impl Found {
+    /// What is remembered of the account.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+}
+
+/// Second factors of a table. Cheap to share behind an [`Arc`](std::sync::Arc); one a process.
+#[derive(Debug)]
+pub struct Factors<V> {
+    items: Items,
+    vault: V,
+}
+
+impl<V: Vault> Factors<V> {
+    /// How long an app can be confirmed after its secret was shown.
+    pub const CONFIRMED_WITHIN: Duration = Duration::from_secs(600);
+    /// Rounds after which a code is given up, since others change the account's item all the time. One is what it takes alone.
+    pub const MOST_ROUNDS: u32 = 4;
+
+    /// Factors among these items, whose secrets `vault` seals.
+    #[must_use]
+    pub fn new(items: Items, vault: V) -> Self {
+        Self { items, vault }
+    }
+
+    /// The items.
+    #[must_use]
+    pub fn items(&self) -> &Items {
+        &self.items
+    }
+
+    /// What is remembered of an account. One read.
+    ///
+    /// # Errors
+    ///
+    /// The table gives no answer.
+    pub async fn find(&self, owner: &Key) -> Result<Found> {
+        self.find_in(&self.items.begin(), owner).await
+    }
+
+    /// Sets an app up that shows `issuer` and `label`, in the place of one that was not confirmed. One write. Whoever `found` the account
+    /// has judged the caller by it.
+    ///
+    /// # Errors
+    ///
+    /// The table or the vault gives no answer; [`Error::Unspeakable`](crate::Error::Unspeakable) for a label that no app can show.
+    pub async fn enrol(&self, found: &Found, begun: &Begun, issuer: &str, label: &str) -> Result<Enrolment> {
+        if found.account.totp.is_some() {
+            return Ok(Enrolment::HasApp);
+        }
+        let secret = Secret::random()?;
+        let setup = secret.setup(issuer, label)?;
+        let sealed = self.vault.seal(&VaultContext::new(&found.pk, Kind::Totp), secret.bytes()).await?;
+        let until = self.items.now() + Self::CONFIRMED_WITHIN;
+        let pending = Pending { sealed, until, epoch: begun.epoch(), session: begun.session().map(str::to_owned) };
+        let mut checks = vec![Check::NoApp];
+        checks.extend((!found.account.has_factor()).then_some(Check::NoCodes));
+        let write = Write::new(checks, Change::Enrol(pending));
+        Ok(match send(&self.items.begin(), &found.pk, &write).await? {
+            Met::Applied(_) => Enrolment::Begun(setup),
+            Met::Refused(account) if account.totp.is_some() => Enrolment::HasApp,
+            Met::Refused(_) => Enrolment::HasFactor,
+        })
+    }
+
+    /// Confirms the app that is being set up by a code of it; that code is used by it. One write, and a second one for the right code.
+    ///
+    /// # Errors
+    ///
+    /// The table or the vault gives no answer; the try may have been counted, and the app confirmed.
+    pub async fn confirm(&self, owner: &Key, begun: &Begun, code: &str) -> Result<Verification> {
+        let call = self.items.begin();
+        let Found { pk, account } = self.find_in(&call, owner).await?;
+        let now = self.items.now();
+        let same = |pending: &&Pending| pending.epoch == begun.epoch() && pending.session.as_deref() == begun.session();
+        let pending = account.pending.as_ref().filter(same).filter(|pending| pending.until > now);
+        let Some(pending) = pending else { return Ok(Verification::NotEnrolled) };
+        if account.totp_tries.turn(now) != Turn::Now {
+            return Ok(locked(account.totp_tries, now));
+        }
+        let secret = self.open(&pk, &pending.sealed).await?;
+        Ok(match self.attempt(&call, &pk, &Attempt::Setup { pending, secret: &secret, code }).await? {
+            Tried::Is(verification) => verification,
+            // Another app is being set up, or this one was confirmed by the same code.
+            Tried::Changed(_) => Verification::NotEnrolled,
+        })
+    }
+
+    /// Verifies a code of a factor. One read and one write, and a second write for the right code.
+    ///
+    /// # Errors
+    ///
+    /// The table or the vault gives no answer; the try may have been counted, and the code used.
+    pub async fn verify(&self, owner: &Key, kind: Kind, code: &str) -> Result<Verification> {
+        let call = self.items.begin();
+        let Found { pk, mut account } = self.find_in(&call, owner).await?;
+        for _ in 0..Self::MOST_ROUNDS {
+            let (tries, now) = (account.tries(kind), self.items.now());
+            let tried = match (kind, &account.totp) {
+                (Kind::Totp, None) => return Ok(Verification::NotEnrolled),
+                (Kind::Recovery, _) if account.codes_left() == 0 => return Ok(Verification::NotEnrolled),
+                _ if tries.turn(now) != Turn::Now => return Ok(locked(tries, now)),
+                (Kind::Totp, Some(app)) => {
+                    let secret = self.open(&pk, &app.sealed).await?;
+                    let reseal = self.resealed(&pk, &app.sealed, &secret).await;
+                    let attempt = Attempt::App { sealed: &app.sealed, secret: &secret, code, reseal: &reseal };
+                    self.attempt(&call, &pk, &attempt).await?
+                }
+                (Kind::Recovery, _) => {
+                    let code = RecoveryCode::parse(code).map(|code| code.hash(&pk));
+                    self.attempt(&call, &pk, &Attempt::Recovery(code)).await?
+                }
+            };
+            match tried {
+                Tried::Is(verification) => return Ok(verification),
+                Tried::Changed(changed) => account = *changed,
+            }
+        }
+        Err(call.contended().into())
+    }
+
+    /// Makes new recovery codes; all that were made before are good no longer. `None` if somebody else has made some meanwhile, so that
+    /// nobody is shown codes that are none. One write.
+    ///
+    /// # Errors
+    ///
+    /// The table gives no answer; the old codes may be gone, and nobody knows the new ones.
+    pub async fn generate(&self, owner: &Key) -> Result<Option<Vec<RecoveryCode>>> {
+        let call = self.items.begin();
+        let found = self.find_in(&call, owner).await?;
+        let codes = (0..CODES).map(|_| RecoveryCode::random()).collect::<Result<Vec<_>>>()?;
+        let hashes = codes.iter().map(|code| code.hash(&found.pk)).collect();
+        let seen = found.account.recovery.map(|recovery| recovery.since);
+        let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, self.items.now()));
+        Ok(matches!(send(&call, &found.pk, &write).await?, Met::Applied(_)).then_some(codes))
+    }
+
+    /// Removes a factor, and says whether there was one. One write.
+    ///
+    /// # Errors
+    ///
+    /// The table gives no answer; it may be removed.
+    pub async fn remove(&self, owner: &Key, kind: Kind) -> Result<bool> {
+        let call = self.items.begin();
+        let found = self.find_in(&call, owner).await?;
+        let write = Write::new([Check::Has(kind)], Change::Remove(kind));
+        Ok(matches!(send(&call, &found.pk, &write).await?, Met::Applied(_)))
+    }
+
+    async fn find_in(&self, call: &Call<'_>, owner: &Key) -> Result<Found> {
+        let pk = storage::partition_key(owner);
+        Ok(Found { account: read(call.read(&pk).await?.as_ref())?, pk })
+    }
+
+    async fn open(&self, pk: &str, sealed: &str) -> Result<Secret> {
+        let opened = self.vault.open(&VaultContext::new(pk, Kind::Totp), sealed).await?;
+        Ok(Secret::of(&opened).ok_or_else(|| VaultError::opening("it is no secret of an app"))?)
+    }
+
+    /// The secret under the key of new ones, or as it is: that it is sealed anew can wait, the code cannot.
+    async fn resealed(&self, pk: &str, sealed: &str, secret: &Secret) -> String {
+        if self.vault.is_current(sealed) {
+            return sealed.to_owned();
+        }
+        match self.vault.seal(&VaultContext::new(pk, Kind::Totp), secret.bytes()).await {
+            Ok(sealed) => sealed,
+            Err(error) => {
+                tracing::warn!(%error, "a factor's secret stays sealed under an older key");
+                sealed.to_owned()
+            }
+        }
+    }
+
+    async fn attempt(&self, call: &Call<'_>, pk: &str, attempt: &Attempt<'_>) -> Result<Tried> {
+        let now = self.items.now();
+        let counted = match send(call, pk, &attempt.count(now)).await? {
+            Met::Applied(account) => account,
+            Met::Refused(account) => {
+                let uncounted = attempt.uncounted(&account, now);
+                return Ok(uncounted.map_or(Tried::Changed(account), Tried::Is));
+            }
+        };
+        // By the clock as it is now: the answer to the first write may have been what set it right.
+        Ok(match attempt.counted(&counted, self.items.now()) {
+            Next::Done(verification) => Tried::Is(verification),
+            Next::Write(write) => match send(call, pk, &write).await? {
+                Met::Applied(_) => Tried::Is(Verification::Verified),
+                Met::Refused(account) => Tried::Is(attempt.unmarked(&account, now)),
+            },
+        })
+    }
+}
+
+/// What became of a try.
+enum Tried {
+    Is(Verification),
+    /// Nothing, since the factor is not what it was; this is what it is. Nothing was counted.
+    Changed(Box<Account>),
+}
+
+/// What became of a write whose answer arrived.
+enum Met {
+    Applied(Box<Account>),
+    Refused(Box<Account>),
+}
+
+async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met> {
+    Ok(match call.update(pk, &storage::render(write)).await? {
+        Updated::Applied(found) => Met::Applied(Box::new(read(Some(&found))?)),
+        Updated::Refused(found) => Met::Refused(Box::new(read(found.as_ref())?)),
+    })
+}
+
+fn read(found: Option<&tollgate_dynamodb::attributes::Attributes>) -> Result<Account> {
+    Ok(storage::to_account(found).map_err(tollgate_dynamodb::Error::from)?)
+}

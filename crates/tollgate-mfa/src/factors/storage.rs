@@ -1,0 +1,230 @@
+//! A [`Write`] as DynamoDB expressions, word for word, and the item as attributes.
+//!
+//! ```text
+//! turn       (attribute_not_exists(#wrong) OR #wrong < :below0 OR (#wrong < :below1 AND #last <= :last1) OR …)
+//! enrol      attribute_not_exists(#totp) AND attribute_not_exists(#recovery)
+//!            SET #pending = :pending, #pending_until = …, #pending_epoch = …, #pending_session = …
+//! count      #totp = :totp AND turn
+//!            SET #wrong = if_not_exists(#wrong, :zero) + :one, #last = :now
+//! confirm    #pending = :pending AND #pending_until > :at AND attribute_not_exists(#totp)
+//!            SET #totp = …, #totp_since = …, #totp_step = … REMOVE #pending, …, #wrong, #last
+//! pass       #totp = :totp AND #totp_step < :step
+//!            SET #totp_step = :step, #totp = … REMOVE #wrong, #last
+//! use        contains(#recovery, :code)
+//!            REMOVE #wrong, #last DELETE #recovery :codes
+//! generate   #recovery_since = :seen
+//!            SET #recovery = :codes, #recovery_since = … REMOVE #pending, …, #wrong, #last
+//! remove     attribute_exists(#totp)
+//!            REMOVE #totp, …, #pending, …, #wrong, #last
+//! ```
+//!
+//! The item is never deleted by the table: an account would be without the factors that protect it. Invariant: the expression says what
+//! [`Write::apply`] does, no more and no less; tests compare them.
+
+use super::account::{Account, Kind, Pending, Recovery, Totp};
+use super::recovery::CodeHash;
+use super::tries::Tries;
+use super::write::{Change, Check, Write};
+use tollgate_core::{Key, Result, Timestamp};
+use tollgate_dynamodb::attributes::{self, AttributeValue, Attributes, binaries, binary, number, string};
+use tollgate_dynamodb::expression::Expressions;
+use tollgate_dynamodb::partition_key;
+
+const PENDING: &str = "pending";
+const PENDING_UNTIL: &str = "pending_until";
+const PENDING_EPOCH: &str = "pending_epoch";
+const PENDING_SESSION: &str = "pending_session";
+const TOTP: &str = "totp";
+const TOTP_SINCE: &str = "totp_since";
+const TOTP_STEP: &str = "totp_step";
+const RECOVERY: &str = "recovery";
+const RECOVERY_SINCE: &str = "recovery_since";
+
+/// The partition key of an account's item.
+#[must_use]
+pub fn partition_key(account: &Key) -> String {
+    partition_key::mfa("factors", account)
+}
+
+/// The attributes of a factor's tries: how many, and when the last one was.
+fn tries_of(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Totp => ("totp_wrong", "totp_last"),
+        Kind::Recovery => ("recovery_wrong", "recovery_last"),
+    }
+}
+
+/// The attributes that are a factor.
+fn attributes_of(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Totp => &[TOTP, TOTP_SINCE, TOTP_STEP],
+        Kind::Recovery => &[RECOVERY, RECOVERY_SINCE],
+    }
+}
+
+/// Renders a write.
+#[must_use]
+pub fn render(write: &Write) -> Expressions {
+    let mut out = Expressions::default();
+    let checks: Vec<_> = write.checks.iter().map(|c| check(&mut out, c)).collect();
+    let update = change(&mut out, &write.change);
+    Expressions { condition: checks.join(" AND "), update, ..out }
+}
+
+fn name(out: &mut Expressions, attribute: &str) -> String {
+    out.name(&format!("#{attribute}"), attribute)
+}
+
+fn check(out: &mut Expressions, check: &Check) -> String {
+    let (attribute, operator, placeholder, value) = match check {
+        Check::NoApp => return format!("attribute_not_exists({})", name(out, TOTP)),
+        // The table keeps no empty set.
+        Check::NoCodes => return format!("attribute_not_exists({})", name(out, RECOVERY)),
+        Check::AnyCodes => return format!("attribute_exists({})", name(out, RECOVERY)),
+        Check::CodesOf(None) => return format!("attribute_not_exists({})", name(out, RECOVERY_SINCE)),
+        Check::CodesOf(Some(since)) => (RECOVERY_SINCE, "=", ":seen", number(since.as_nanos())),
+        Check::Has(Kind::Totp) => return format!("attribute_exists({})", name(out, TOTP)),
+        Check::Has(Kind::Recovery) => return format!("attribute_exists({})", name(out, RECOVERY_SINCE)),
+        Check::HasCode(code) => {
+            return format!("contains({}, {})", name(out, RECOVERY), out.value(":code", binary(&code.0)));
+        }
+        Check::Turn(kind, now) => return turn(out, *kind, *now),
+        Check::PendingIs(sealed) => (PENDING, "=", ":is_pending", string(sealed)),
+        Check::PendingAt(now) => (PENDING_UNTIL, ">", ":at", number(now.as_nanos())),
+        Check::AppIs(sealed) => (TOTP, "=", ":is_totp", string(sealed)),
+        Check::StepBefore(step) => (TOTP_STEP, "<", ":before", number(step)),
+    };
+    format!("{} {operator} {}", name(out, attribute), out.value(placeholder, value))
+}
+
+fn turn(out: &mut Expressions, kind: Kind, now: Timestamp) -> String {
+    let (wrong, last) = tries_of(kind);
+    let wrong = name(out, wrong);
+    let mut any = vec![format!("attribute_not_exists({wrong})")];
+    for (n, (below, wait)) in Tries::WAITS.into_iter().enumerate() {
+        let fewer = format!("{wrong} < {}", out.value(&format!(":below{n}"), number(below)));
+        if wait.is_zero() {
+            any.push(fewer);
+            continue;
+        }
+        let before = now.as_nanos().saturating_sub(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let (last, before) = (name(out, last), out.value(&format!(":last{n}"), number(before)));
+        any.push(format!("({fewer} AND {last} <= {before})"));
+    }
+    format!("({})", any.join(" OR "))
+}
+
+/// The clauses of an update.
+#[derive(Default)]
+struct Update {
+    set: Vec<String>,
+    remove: Vec<String>,
+    delete: Vec<String>,
+}
+
+impl Update {
+    fn set(&mut self, out: &mut Expressions, attribute: &str, value: AttributeValue) {
+        let (name, value) = (name(out, attribute), out.value(&format!(":{attribute}"), value));
+        self.set.push(format!("{name} = {value}"));
+    }
+
+    fn remove(&mut self, out: &mut Expressions, attributes: &[&str]) {
+        self.remove.extend(attributes.iter().map(|attribute| name(out, attribute)));
+    }
+
+    fn text(&self) -> String {
+        let clauses = [("SET", &self.set), ("REMOVE", &self.remove), ("DELETE", &self.delete)];
+        let some = clauses.iter().filter(|(_, actions)| !actions.is_empty());
+        some.map(|(clause, actions)| format!("{clause} {}", actions.join(", "))).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn change(out: &mut Expressions, change: &Change) -> String {
+    let mut update = Update::default();
+    match change {
+        Change::Enrol(Pending { sealed, until, epoch, session }) => {
+            update.set(out, PENDING, string(sealed));
+            update.set(out, PENDING_UNTIL, number(until.as_nanos()));
+            update.set(out, PENDING_EPOCH, number(epoch));
+            match session {
+                Some(session) => update.set(out, PENDING_SESSION, string(session)),
+                None => update.remove(out, &[PENDING_SESSION]),
+            }
+        }
+        Change::Count(kind, now) => {
+            let (wrong, last) = tries_of(*kind);
+            let (wrong, zero, one) = (name(out, wrong), out.value(":zero", number(0)), out.value(":one", number(1)));
+            update.set.push(format!("{wrong} = if_not_exists({wrong}, {zero}) + {one}"));
+            update.set(out, last, number(now.as_nanos()));
+        }
+        Change::Confirm(Totp { sealed, since, step }) => {
+            update.set(out, TOTP, string(sealed));
+            update.set(out, TOTP_SINCE, number(since.as_nanos()));
+            update.set(out, TOTP_STEP, number(step));
+        }
+        Change::Pass { step, sealed } => {
+            update.set(out, TOTP_STEP, number(step));
+            update.set(out, TOTP, string(sealed));
+        }
+        Change::Use(code) => {
+            let (codes, used) = (name(out, RECOVERY), out.value(":used", binaries([&code.0])));
+            update.delete.push(format!("{codes} {used}"));
+        }
+        Change::Generate(codes, since) => {
+            update.set(out, RECOVERY, binaries(codes.iter().map(|code| &code.0)));
+            update.set(out, RECOVERY_SINCE, number(since.as_nanos()));
+        }
+        Change::Remove(kind) => update.remove(out, attributes_of(*kind)),
+    }
+    let (tries, pending) = change.clears();
+    if let Some(kind) = tries {
+        let (wrong, last) = tries_of(kind);
+        update.remove(out, &[wrong, last]);
+    }
+    if pending {
+        update.remove(out, &[PENDING, PENDING_UNTIL, PENDING_EPOCH, PENDING_SESSION]);
+    }
+    update.text()
+}
+
+/// Reads an item; none is an account without factors.
+///
+/// # Errors
+///
+/// [`tollgate_core::Error::Stored`] for what this version does not write.
+pub fn to_account(found: Option<&Attributes>) -> Result<Account> {
+    let Some(found) = found else { return Ok(Account::default()) };
+    let instant = |name| Ok::<_, tollgate_core::Error>(Timestamp::from_nanos(attributes::required(found, name)?));
+    let text = |name| attributes::text(found, name).map(str::to_owned);
+    let has = |name: &str| found.contains_key(name);
+    let pending = || {
+        let session = has(PENDING_SESSION).then(|| text(PENDING_SESSION)).transpose()?;
+        let epoch = attributes::required(found, PENDING_EPOCH)?;
+        Ok::<_, tollgate_core::Error>(Pending {
+            sealed: text(PENDING)?,
+            until: instant(PENDING_UNTIL)?,
+            epoch,
+            session,
+        })
+    };
+    let totp = || {
+        let step = attributes::required(found, TOTP_STEP)?;
+        Ok::<_, tollgate_core::Error>(Totp { sealed: text(TOTP)?, since: instant(TOTP_SINCE)?, step })
+    };
+    let recovery = || {
+        let codes = attributes::byte_strings(found, RECOVERY)?.into_iter().map(CodeHash).collect();
+        Ok::<_, tollgate_core::Error>(Recovery { since: instant(RECOVERY_SINCE)?, codes })
+    };
+    let tries = |kind| {
+        let (wrong, last) = tries_of(kind);
+        let last = attributes::optional(found, last)?.map(Timestamp::from_nanos).unwrap_or_default();
+        Ok::<_, tollgate_core::Error>(Tries { wrong: attributes::optional(found, wrong)?.unwrap_or_default(), last })
+    };
+    Ok(Account {
+        pending: has(PENDING).then(pending).transpose()?,
+        totp: has(TOTP).then(totp).transpose()?,
+        recovery: has(RECOVERY_SINCE).then(recovery).transpose()?,
+        totp_tries: tries(Kind::Totp)?,
+        recovery_tries: tries(Kind::Recovery)?,
+    })
+}

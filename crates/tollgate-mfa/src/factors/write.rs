@@ -1,0 +1,159 @@
+//! The conditional writes of an account's item, as data.
+//!
+//! [`Write::apply`] is the meaning of what [`storage`](super::storage) renders. Invariant: a write changes an item only if all of its
+//! checks hold, and then all of it.
+
+use super::account::{Account, Kind, Pending, Recovery, Totp};
+use super::recovery::CodeHash;
+use super::tries::{Tries, Turn};
+use std::collections::BTreeSet;
+use tollgate_core::Timestamp;
+
+/// A comparison of the item with a constant. An item that is not there is compared like an empty one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// There is no app.
+    NoApp,
+    /// There are no recovery codes left.
+    NoCodes,
+    /// There are some.
+    AnyCodes,
+    /// Recovery codes were made last then, or never.
+    CodesOf(Option<Timestamp>),
+    /// That app is being set up.
+    PendingIs(String),
+    /// And can be confirmed.
+    PendingAt(Timestamp),
+    /// That is the app.
+    AppIs(String),
+    /// The last step that was accepted of it is before this one.
+    StepBefore(u64),
+    /// That recovery code is there.
+    HasCode(CodeHash),
+    /// It is that factor's turn: see [`Tries`].
+    Turn(Kind, Timestamp),
+    /// There is such a factor.
+    Has(Kind),
+}
+
+impl Check {
+    /// Whether `account` satisfies the check.
+    #[must_use]
+    pub fn holds(&self, account: &Account) -> bool {
+        let pending = account.pending.as_ref();
+        let app = account.totp.as_ref();
+        match self {
+            Self::NoApp => app.is_none(),
+            Self::NoCodes => account.codes_left() == 0,
+            Self::AnyCodes => account.codes_left() > 0,
+            Self::CodesOf(since) => account.recovery.as_ref().map(|recovery| recovery.since) == *since,
+            Self::PendingIs(sealed) => pending.is_some_and(|pending| pending.sealed == *sealed),
+            Self::PendingAt(now) => pending.is_some_and(|pending| pending.until > *now),
+            Self::AppIs(sealed) => app.is_some_and(|app| app.sealed == *sealed),
+            Self::StepBefore(step) => app.is_some_and(|app| app.step < *step),
+            Self::HasCode(code) => account.recovery.as_ref().is_some_and(|recovery| recovery.codes.contains(code)),
+            Self::Turn(kind, now) => account.tries(*kind).turn(*now) == Turn::Now,
+            Self::Has(Kind::Totp) => app.is_some(),
+            Self::Has(Kind::Recovery) => account.recovery.is_some(),
+        }
+    }
+}
+
+/// What is written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// An app is being set up, in the place of whatever was.
+    Enrol(Pending),
+    /// One more try of a factor, before it is known whether it is right.
+    Count(Kind, Timestamp),
+    /// The app that is being set up is one: a code of its was right.
+    Confirm(Totp),
+    /// A code of the app was right; its secret may be sealed anew by that.
+    Pass {
+        /// The step of the code.
+        step: u64,
+        /// The secret, sealed.
+        sealed: String,
+    },
+    /// A recovery code is used.
+    Use(CodeHash),
+    /// New recovery codes take the place of all old ones.
+    Generate(BTreeSet<CodeHash>, Timestamp),
+    /// A factor is removed.
+    Remove(Kind),
+}
+
+/// One conditional write of one item.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Write {
+    /// What the item must be like.
+    pub checks: Vec<Check>,
+    /// What becomes of it.
+    pub change: Change,
+}
+
+impl Write {
+    /// A write of `change` where all of `checks` hold.
+    #[must_use]
+    pub fn new(checks: impl Into<Vec<Check>>, change: Change) -> Self {
+        Self { checks: checks.into(), change }
+    }
+
+    /// The item after the write, or `None` if its condition does not hold and nothing is written.
+    #[must_use]
+    pub fn apply(&self, account: Option<&Account>) -> Option<Account> {
+        let mut account = account.cloned().unwrap_or_default();
+        self.checks.iter().all(|check| check.holds(&account)).then(|| {
+            self.change.make(&mut account);
+            account
+        })
+    }
+}
+
+impl Change {
+    /// The factor whose tries are over with it, and whether what is being set up is.
+    pub(crate) fn clears(&self) -> (Option<Kind>, bool) {
+        match self {
+            Self::Enrol(_) | Self::Count(..) => (None, false),
+            Self::Pass { .. } => (Some(Kind::Totp), false),
+            Self::Use(_) => (Some(Kind::Recovery), false),
+            // Whoever has set it up may have done so while there was less to prove.
+            Self::Confirm(_) => (Some(Kind::Totp), true),
+            Self::Generate(..) => (Some(Kind::Recovery), true),
+            Self::Remove(kind) => (Some(*kind), true),
+        }
+    }
+
+    fn make(&self, account: &mut Account) {
+        let (tries, pending) = self.clears();
+        if let Some(kind) = tries {
+            *account.tries_mut(kind) = Tries::default();
+        }
+        if pending {
+            account.pending = None;
+        }
+        match self {
+            Self::Enrol(pending) => account.pending = Some(pending.clone()),
+            Self::Count(kind, now) => {
+                let tries = account.tries_mut(*kind);
+                *tries = tries.and_one(*now);
+            }
+            Self::Confirm(totp) => account.totp = Some(totp.clone()),
+            Self::Pass { step, sealed } => {
+                if let Some(app) = &mut account.totp {
+                    (app.step, app.sealed) = (*step, sealed.clone());
+                }
+            }
+            Self::Use(code) => {
+                if let Some(recovery) = &mut account.recovery {
+                    recovery.codes.remove(code);
+                }
+            }
+            Self::Generate(codes, since) => {
+                account.recovery = Some(Recovery { since: *since, codes: codes.clone() });
+            }
+            Self::Remove(Kind::Totp) => account.totp = None,
+            Self::Remove(Kind::Recovery) => account.recovery = None,
+        }
+    }
+}

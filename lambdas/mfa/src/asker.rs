@@ -1,0 +1,58 @@
+//! Who asks, and what he has to have proved.
+//!
+//! Invariant: who asks is what the authorizer vouches for, and no part of the request; how he is called is for his own eyes.
+
+use crate::Handlers;
+use lambda_http::{Body, Request, Response};
+use tollgate::http::{self, Exchange, Facts};
+use tollgate::mfa::Caller;
+use tollgate::tollgate_policy::{self, StepUp};
+use tollgate::{Policy, Store};
+use tollgate_mfa::factors::Vault;
+
+/// The claim that an app shows, if the token has it; else it shows the user.
+const LABEL: &str = "email";
+
+/// Who asks, once an authorizer has let him in.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    /// Whose session and whose factors.
+    pub(crate) caller: Caller,
+    /// What an app shows him by.
+    pub(crate) label: String,
+}
+
+impl Asker {
+    /// The one of a request; `None` if nobody vouches for one.
+    pub(crate) fn of(policy: &Policy, facts: &Facts) -> tollgate_policy::Result<Option<Self>> {
+        let label = facts.claim(LABEL).or_else(|| http::vouched(policy, facts, "user"));
+        Ok(http::caller(policy, facts)?.zip(label).map(|(caller, label)| Self { caller, label }))
+    }
+}
+
+impl<S: Store, V: Vault> Handlers<S, V> {
+    /// Asks whether whoever asks has proved who he is as recently as the policy's `[mfa]` says: by signing in, or, with `stepped_up`, by
+    /// what a factor proves. The error is the answer.
+    pub(crate) async fn demand(
+        &self,
+        policy: &Policy,
+        request: &Request,
+        stepped_up: bool,
+    ) -> Result<Result<(), Box<Response<Body>>>, tollgate_mfa::Error> {
+        let rules = policy.mfa()?;
+        let mut required = StepUp::within(rules.max_age);
+        if stepped_up {
+            required.acr = vec![rules.acr.clone()];
+        }
+        let facts = Facts::of(request.extensions());
+        let path = facts.path().unwrap_or(request.uri().path());
+        // It has been charged by a route of the policy; of another one since, in doubt, nobody knows.
+        let Some(matched) = policy.route(request.method().as_str(), path) else {
+            return Ok(Err(Box::new(crate::answer::unavailable())));
+        };
+        let exchange = Exchange { policy, route: matched.route, headers: request.headers() };
+        let meter = self.limiter.store().meter();
+        let asked = http::demand(&exchange, &facts, &self.sessions, &required, meter).await;
+        Ok(asked.map_err(|answer| Box::new(answer.into_response())))
+    }
+}

@@ -1,0 +1,59 @@
+//! An app is set up and confirmed; recovery codes are made.
+//!
+//! Invariant: for the first factor of an account one has to have signed in of late, for whatever comes after to have stepped up.
+
+use crate::asker::Asker;
+use crate::{Handlers, answer};
+use lambda_http::{Body, Request, Response};
+use serde::Deserialize;
+use tollgate::{Policy, Store};
+use tollgate_mfa::Result;
+use tollgate_mfa::factors::{Enrolment, Kind, Vault, Verification};
+
+/// What is typed.
+#[derive(Deserialize)]
+struct Typed {
+    code: String,
+}
+
+impl<S: Store, V: Vault> Handlers<S, V> {
+    /// `POST /api/mfa/totp/enroll`.
+    pub(crate) async fn enrol(&self, policy: &Policy, asker: &Asker, request: &Request) -> Result<Response<Body>> {
+        // Before what it rests on is judged, so that what is revoked meanwhile is revoked of it, too.
+        let begun = self.sessions.begin(asker.caller.clone()).await?;
+        let found = self.factors.find(&asker.caller.subject).await?;
+        if let Err(refused) = self.demand(policy, request, found.account().has_factor()).await? {
+            return Ok(*refused);
+        }
+        let issuer = &policy.mfa()?.issuer;
+        Ok(match self.factors.enrol(&found, &begun, issuer, &asker.label).await? {
+            Enrolment::Begun(setup) => answer::setup(&setup),
+            Enrolment::HasApp => answer::conflict("already_enrolled", "there is an authenticator app; remove it first"),
+            Enrolment::HasFactor => answer::conflict("factors_changed", "a factor was added meanwhile; ask again"),
+            _ => answer::unavailable(),
+        })
+    }
+
+    /// `POST /api/mfa/totp/confirm`.
+    pub(crate) async fn confirm(&self, policy: &Policy, asker: &Asker, request: &Request) -> Result<Response<Body>> {
+        let Ok(Typed { code }) = serde_json::from_slice(request.body()) else {
+            return Ok(answer::bad_request(r#"write {"code":"012345"}"#));
+        };
+        let begun = self.sessions.begin(asker.caller.clone()).await?;
+        match self.factors.confirm(&asker.caller.subject, &begun, &code).await? {
+            Verification::Verified => self.prove(policy, &begun, Kind::Totp, None).await,
+            other => Ok(answer::refused(other)),
+        }
+    }
+
+    /// `POST /api/mfa/recovery/generate`.
+    pub(crate) async fn generate(&self, policy: &Policy, asker: &Asker, request: &Request) -> Result<Response<Body>> {
+        if let Err(refused) = self.demand(policy, request, true).await? {
+            return Ok(*refused);
+        }
+        Ok(match self.factors.generate(&asker.caller.subject).await? {
+            Some(codes) => answer::codes(&codes),
+            None => answer::conflict("factors_changed", "recovery codes were made meanwhile; these are good"),
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! Second factors over HTTP, for callers whom an authorizer has let in.
+//!
+//! | route | what it does |
+//! | --- | --- |
+//! | `POST /api/mfa/totp/enroll` | an authenticator app is set up |
+//! | `POST /api/mfa/totp/confirm` | and confirmed by a code of it |
+//! | `POST /api/mfa/verify` | a code of a factor: the session is fresh, or one action may be done |
+//! | `POST /api/mfa/recovery/generate` | new recovery codes |
+//! | `GET /api/mfa/factors` | what the account has |
+//! | `DELETE /api/mfa/factors/{factor}` | a factor is removed |
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `asker` | who asks, and what he has to have proved |
+//! | `enrol` | an app is set up and confirmed; recovery codes are made |
+//! | `verify` | a code of a factor, and what it proves |
+//! | `factors` | the account's factors: listed, removed |
+//! | `answer` | what is said, and with which status |
+//! | `deployed` | the function with its vault on KMS (feature `aws`) |
+//!
+//! Invariants: whoever has passed no first factor gets 401 before anything is looked up; nothing is done that the limits of its route
+//! have not counted on the table, whatever `on_store_failure` says; what a change of factors needs is told by the account's item, never
+//! by the request; nothing is proved that the table has not said.
+
+mod answer;
+mod asker;
+#[cfg(feature = "aws")]
+mod deployed;
+mod enrol;
+mod factors;
+mod verify;
+
+#[cfg(feature = "aws")]
+pub use deployed::main;
+
+use crate::asker::Asker;
+use lambda_http::http::Method;
+use lambda_http::tower::{Layer, ServiceExt};
+use lambda_http::{Body, Error, Request, Response, service_fn};
+use std::sync::Arc;
+use tollgate::http::{Facts, TollgateLayer, reply};
+use tollgate::mfa::Sessions;
+use tollgate::tollgate_dynamodb::Event;
+use tollgate::{Decision, Limiter, LivePolicy, Policy, Store};
+use tollgate_mfa::factors::{Factors, Kind, Vault};
+
+const PREFIX: &str = "/api/mfa/";
+const FACTORS: &str = "/api/mfa/factors/";
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Enrol,
+    Confirm,
+    Verify,
+    Generate,
+    List,
+    /// `None`: there is no such kind of factor.
+    Remove(Option<Kind>),
+}
+
+/// Whether a path is one that is answered here.
+#[must_use]
+pub fn serves(path: &str) -> bool {
+    path.starts_with(PREFIX)
+}
+
+/// What a path is for, and the method that it takes.
+fn wish(path: &str) -> Option<(&'static str, Wish)> {
+    Some(match path {
+        "/api/mfa/totp/enroll" => ("POST", Wish::Enrol),
+        "/api/mfa/totp/confirm" => ("POST", Wish::Confirm),
+        "/api/mfa/verify" => ("POST", Wish::Verify),
+        "/api/mfa/recovery/generate" => ("POST", Wish::Generate),
+        "/api/mfa/factors" => ("GET", Wish::List),
+        path => {
+            let kind = path.strip_prefix(FACTORS).filter(|kind| !kind.is_empty() && !kind.contains('/'))?;
+            ("DELETE", Wish::Remove(kind.parse().ok()))
+        }
+    })
+}
+
+/// The handlers, and what they work with.
+#[derive(Debug)]
+pub struct Service<S, V> {
+    policy: LivePolicy,
+    layer: TollgateLayer<S>,
+    handlers: Arc<Handlers<S, V>>,
+}
+
+/// What the handlers work with.
+#[derive(Debug)]
+struct Handlers<S, V> {
+    limiter: Arc<Limiter<S>>,
+    factors: Factors<V>,
+    sessions: Arc<Sessions>,
+}
+
+impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
+    /// Factors of accounts by `policy`, whose routes are charged on `limiter`; what is proved goes to `sessions`.
+    #[must_use]
+    pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, factors: Factors<V>, sessions: Arc<Sessions>) -> Self {
+        let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter)).with_sessions(Arc::clone(&sessions));
+        Self { policy, layer, handlers: Arc::new(Handlers { limiter, factors, sessions }) }
+    }
+
+    /// The factors.
+    #[must_use]
+    pub fn factors(&self) -> &Factors<V> {
+        &self.handlers.factors
+    }
+
+    /// Answers one request.
+    ///
+    /// # Errors
+    ///
+    /// A response that cannot be built.
+    pub async fn call(&self, mut request: Request) -> Result<Response<Body>, Error> {
+        // Read once, for the layer and for the handlers.
+        let facts = Facts::of(request.extensions()).into_owned();
+        // The path without the stage that API Gateway puts in front of it.
+        let wished = wish(facts.path().unwrap_or(request.uri().path()));
+        let Some((method, wish)) = wished else { return Ok(reply::nothing_here()) };
+        match request.method() {
+            &Method::OPTIONS => return Ok(reply::preflight(method)),
+            asked if asked != method => return Ok(reply::other_method(method)),
+            _ => {}
+        }
+        let policy = self.policy.current();
+        if policy.mfa().is_err() {
+            return Ok(reply::nothing_here());
+        }
+        let asker = match Asker::of(&policy, &facts) {
+            Ok(Some(asker)) => asker,
+            Ok(None) => return Ok(reply::unauthenticated()),
+            Err(error) => return Ok(answer::failed(&error.into())),
+        };
+        request.extensions_mut().insert(facts);
+        let handlers = Arc::clone(&self.handlers);
+        let handle = service_fn(move |request: Request| {
+            let (handlers, policy, asker) = (Arc::clone(&handlers), Arc::clone(&policy), asker.clone());
+            async move { Ok(handlers.answer(wish, &policy, &asker, &request).await) }
+        });
+        // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
+        Box::pin(self.layer.layer(handle).oneshot(request)).await
+    }
+}
+
+impl<S: Store, V: Vault> Handlers<S, V> {
+    async fn answer(&self, wish: Wish, policy: &Policy, asker: &Asker, request: &Request) -> Response<Body> {
+        if !request.extensions().get::<Decision>().is_some_and(Decision::is_counted) {
+            tracing::error!(
+                "nothing is done, since the policy has no route with limits for it, or one that is not closed"
+            );
+            return answer::unavailable();
+        }
+        let answered = match wish {
+            Wish::Enrol => Box::pin(self.enrol(policy, asker, request)).await,
+            Wish::Confirm => Box::pin(self.confirm(policy, asker, request)).await,
+            Wish::Verify => Box::pin(self.verify(policy, asker, request)).await,
+            Wish::Generate => Box::pin(self.generate(policy, asker, request)).await,
+            Wish::List => Box::pin(self.list(asker)).await,
+            Wish::Remove(kind) => Box::pin(self.remove(policy, asker, kind, request)).await,
+        };
+        answered.unwrap_or_else(|error| {
+            let facts = Facts::of(request.extensions());
+            let path = facts.path().unwrap_or(request.uri().path());
+            let answer = answer::failed(&error);
+            let matched = policy.route(request.method().as_str(), path).filter(|_| answer.status().is_server_error());
+            if let Some(matched) = matched {
+                let event = Event::StepUpUnavailable(matched.route.pattern().as_str());
+                self.limiter.store().meter().record(event);
+            }
+            answer
+        })
+    }
+}
