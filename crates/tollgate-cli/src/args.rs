@@ -54,6 +54,8 @@ pub enum Command {
     Forget(KeyArgs),
     /// End what a user has proved of who he is
     Session(SessionArgs),
+    /// Make a policy's rules of AWS WAF, see what differs, bring an ACL to them
+    Waf(WafArgs),
 }
 
 /// Which table, and where.
@@ -522,4 +524,92 @@ pub struct RevokeArgs {
     /// On what
     #[command(flatten)]
     pub on: Operated,
+}
+
+/// `tollgate waf`
+#[derive(Debug, Args)]
+pub struct WafArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: WafCommand,
+}
+
+/// The commands of AWS WAF.
+#[derive(Debug, Subcommand)]
+pub enum WafCommand {
+    /// Print the rules for other tools; asks nobody
+    Render {
+        /// For whom
+        #[arg(long, value_enum, default_value_t = WafFormat::Cloudformation)]
+        format: WafFormat,
+        /// Policy
+        #[command(flatten)]
+        policy: PolicyFile,
+        /// Output; everything but YAML is JSON either way
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Show what differs between the policy and the ACL; exit code 2 if something does
+    Plan {
+        /// On what
+        #[command(flatten)]
+        on: WafTarget,
+    },
+    /// Make the ACL what the policy says; writes nothing if it is
+    Apply {
+        /// On what
+        #[command(flatten)]
+        on: WafTarget,
+        /// Write; without it, only show what would be written
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Take the policy's rules away, and an ACL that it has made if nobody else has rules in it
+    Destroy {
+        /// On what
+        #[command(flatten)]
+        on: WafTarget,
+        /// Write
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Tell what each rule has caught: addresses over its limit now, and a sample of requests
+    Status {
+        /// On what
+        #[command(flatten)]
+        on: WafTarget,
+    },
+}
+
+/// Who takes the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WafFormat {
+    /// A template of CloudFormation (and SAM) in JSON
+    Cloudformation,
+    /// The same in YAML
+    Yaml,
+    /// Properties of the CDK's constructs CfnWebACL, CfnIPSet and CfnLoggingConfiguration
+    Cdk,
+    /// The calls of the API
+    Api,
+}
+
+/// Which ACL, and where.
+#[derive(Debug, Clone, Args)]
+pub struct WafTarget {
+    /// Endpoint of AWS WAF, for instance an emulator's; the Region's own if not given
+    #[arg(long, value_name = "URL", env = "TOLLGATE_WAF_ENDPOINT_URL")]
+    pub endpoint_url: Option<String>,
+    /// AWS Region; from the environment or the profile if not given, and us-east-1 for CloudFront
+    #[arg(long)]
+    pub region: Option<String>,
+    /// Resource that the ACL is put on: the ARN of a REST API's stage, a load balancer, ...; may be repeated
+    #[arg(long = "associate", value_name = "ARN")]
+    pub resources: Vec<String>,
+    /// Policy
+    #[command(flatten)]
+    pub policy: PolicyFile,
+    /// Output
+    #[command(flatten)]
+    pub json: Json,
 }

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use tollgate_dynamodb::Error as Store;
+use tollgate_waf::converge::Error as Waf;
 
 /// A result of a command.
 pub type Result<T> = std::result::Result<T, CliError>;
@@ -40,6 +41,12 @@ pub enum CliError {
         /// What went wrong then.
         source: tollgate_dynamodb::Error,
     },
+    /// What is there is not what the policy says.
+    #[error("{0}")]
+    Drift(String),
+    /// AWS WAF cannot be brought to what the policy says.
+    #[error(transparent)]
+    Waf(#[from] tollgate_waf::converge::Error),
     /// A port or a child process cannot be had.
     #[error("{0}")]
     System(String),
@@ -49,7 +56,7 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// The exit code: 1 for bad input and failed checks, 3 for AWS and the network.
+    /// The exit code: 1 for bad input and failed checks, 2 for drift, 3 for AWS and the network.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -58,8 +65,22 @@ impl CliError {
                 Store::Core(_) | Store::TableExists(_) | Store::Refused { .. } | Store::Held { .. } => 1,
                 _ => 3,
             },
+            Self::Waf(error) => waf_exit_code(error),
+            Self::Drift(_) => 2,
             _ => 1,
         }
+    }
+}
+
+fn waf_exit_code(error: &Waf) -> u8 {
+    match error {
+        Waf::Call(failure) => match failure.code.as_deref() {
+            // A request that WAF refuses is one that was asked wrongly.
+            Some(code) if code.starts_with("WAFInvalid") || code == "WAFLimitsExceededException" => 1,
+            _ => 3,
+        },
+        Waf::Contended { .. } => 3,
+        _ => 1,
     }
 }
 

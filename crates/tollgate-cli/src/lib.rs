@@ -28,6 +28,7 @@ pub mod runtime_api;
 mod secrets;
 mod session;
 mod table;
+mod waf;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -77,6 +78,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Carry(args) => carry::run(&args).await,
             Command::Forget(args) => forget::run(&args).await,
             Command::Session(args) => session::run(&args).await,
+            Command::Waf(args) => waf::run(&args).await,
         }
     })
 }

@@ -170,6 +170,12 @@ impl Cidr {
     }
 }
 
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.addr, self.prefix)
+    }
+}
+
 /// Loopback, private (RFC 1918), shared by a carrier's NAT (RFC 6598), link-local (RFC 3927); loopback, unique local
 /// (RFC 4193) and link-local (RFC 4291 section 2.5.6) of IPv6.
 const INTERNAL: [&str; 9] = [

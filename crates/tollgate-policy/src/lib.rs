@@ -36,6 +36,7 @@
 //! | `otp` | the rules of one-time codes |
 //! | `mfa` | the rules of second factors |
 //! | `step_up` | which authentication a route demands |
+//! | `edge` | what AWS WAF does in front |
 //! | `address`, `network` | the text of a client's address, and how it is counted |
 //! | `pattern` | methods and paths: matching, specificity, conflicts, coverage |
 //! | `jitter` | waits as they are told |
@@ -65,6 +66,7 @@
 //! | `[http]` | how answers are spoken | see below |
 //! | `[otp]` | the rules of one-time codes | there are none |
 //! | `[mfa]` | the rules of second factors | there are none |
+//! | `[edge]` | what AWS WAF does in front | nothing |
 //!
 //! ## `[identity]`
 //!
@@ -234,6 +236,42 @@
 //! | `issuer` | who issues them, as authenticator apps show it, like `"Example Ltd"`; up to 64 bytes without a colon | required |
 //! | `acr` | the class of authentication that a right code is, on top of the first factor | `"mfa"` |
 //! | `max_age` | how long ago whoever enrols a factor may have proved who he is, `1s` to `1day`: for the first factor by signing in, for a further one by that class | `"5min"` |
+//!
+//! ## `[edge]`
+//!
+//! Rules of AWS WAF, which count by address before anything is reached that costs more; `tollgate waf` renders and applies them. What
+//! `[[exempt]]` names is not counted there either: by its method and the exact bytes of its path, so that no other spelling
+//! is exempt. A parameter of such a pattern stands for letters, digits, `.`, `_`, `~` and `-`.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `scope` | `"regional"`: REST APIs, load balancers and the like of one Region; `"cloudfront"`: distributions | `"regional"` |
+//! | `web_acl` | the name of the ACL that the rules are in; others may have rules there, too | `"tollgate"` |
+//! | `prefix` | how the names of rules, IP sets and bodies begin that are this policy's; what begins otherwise is left alone | `"tollgate-"` |
+//! | `stage` | what happens to a request over a limit: `"count"`, `"block"`, `"captcha"`, `"challenge"` | `"count"` |
+//! | `priority` | the priority of the first rule; the others count up from it | 40 |
+//! | `base_paths` | `["/prod"]`: what requests may have before the paths of rules and exemptions, since WAF sees what clients send: the stage of a REST API that is called by its own URL, the base path of a custom domain | nothing |
+//! | `egress` | networks by name whose callers share addresses, `{ hq = ["203.0.113.0/24"] }` | none |
+//! | `forwarded` | `{ header = "X-Real-IP", if_invalid = "match" }`: the header that says who is calling, where a proxy in front overwrites it; and whether a request without a valid address there is taken for one over the limit (`"match"`), or for none (`"no-match"`). A request without that header is not counted at all | the address of the connection |
+//! | `bodies` | `{ slow = { type = "json", content = '...' } }`: what a blocked request is answered with; `type` is `"json"`, `"text"` or `"html"`, `content` 1 to 4,096 bytes | a JSON object with `error` and `message` |
+//! | `headers` | `{ x-limited-by = "edge" }`: header fields of that answer, up to 8; not `content-type`, nor those that a rule sets itself (`Retry-After`, `Cache-Control`) | none |
+//! | `users_per_address` | how many people share one address, like those of the largest office, 1 to 1,000,000: `policy check` warns where a rule stops them although each is within his limits | not checked |
+//! | `logging` | `{ destination = ARN, keep = "limited" }`: the log group, bucket or delivery stream (`aws-waf-logs-...`) that takes what the rules caught, or with `"all"` every request; without the headers `authorization` and `cookie`, and the query | none |
+//!
+//! ### `[[edge.rules]]`
+//!
+//! 1 to 10 of them.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `name` | like `"rate-auth"` | required |
+//! | `rate` | requests of one address, `"100/5min"`: 10 to 2,000,000,000 over 60, 120, 300 or 600 s. WAF comes near that and does not count exactly | required |
+//! | `paths` | which paths, each with all below it and however it is spelled, like `["/api/auth/"]` | every path |
+//! | `except` | `{ egress = ["hq"] }`: whose requests it does not count | nobody's |
+//! | `stage` | as above, of this rule | that of `[edge]` |
+//! | `body` | one of `bodies` | ours |
+//! | `retry_after` | how long a blocked caller is told to wait, 1 s to 24 h | the window |
+//! | `priority` | its place in the ACL, lower first | counts up |
 
 mod address;
 mod algorithm;
@@ -242,6 +280,7 @@ mod charges;
 mod decode;
 mod device;
 mod diagnostic;
+mod edge;
 mod error;
 mod http;
 mod identity;
@@ -270,6 +309,7 @@ pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};
 pub use device::{Device, DeviceCookie, KnownDevice};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use edge::{BodyKind, Edge, EdgeBody, EdgeLogging, EdgeRule, EdgeScope, EgressSet, ForwardedAddress, Stage};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};
 pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust, is_internal};
@@ -280,7 +320,7 @@ pub use message::{Message, Messages, Placeholder};
 pub use mfa::MfaRules;
 pub use network::Network;
 pub use otp::{Channel, OtpRules, PumpingRules, Purpose};
-pub use pattern::Pattern;
+pub use pattern::{PathPart, Pattern};
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};
 pub use rate::{duration, rate_text};

@@ -3,6 +3,7 @@
 
 use crate::decode;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::edge::Edge;
 use crate::error::{Error, Result};
 use crate::http::{Cors, Http};
 use crate::identity::Identity;
@@ -89,6 +90,8 @@ pub struct Policy {
     http: Http,
     pub(crate) otp: Option<OtpRules>,
     pub(crate) mfa: Option<MfaRules>,
+    /// Apart: it is large, and nothing that serves looks at it.
+    pub(crate) edge: Option<Box<Edge>>,
     pub(crate) secrets: KeySecrets,
 }
 
@@ -123,6 +126,7 @@ impl Policy {
             http,
             otp: None,
             mfa: None,
+            edge: None,
             secrets,
         }
     }
@@ -139,6 +143,11 @@ impl Policy {
 
     pub(crate) fn stepping_up(mut self, mfa: Option<MfaRules>) -> Self {
         self.mfa = mfa;
+        self
+    }
+
+    pub(crate) fn behind(mut self, edge: Option<Edge>) -> Self {
+        self.edge = edge.map(Box::new);
         self
     }
 

@@ -46,13 +46,28 @@ pub fn replay(
     log: impl BufRead,
     rules: &(impl Rules + ?Sized),
     options: &Options,
+    progress: impl FnMut(u64),
+) -> Result<Report> {
+    replay_beside(log, rules, options, progress, |_| ())
+}
+
+/// The same, and each entry is shown to `beside`, in the order of the log: for what else is to be made of one reading.
+///
+/// # Errors
+///
+/// As of [`replay`].
+pub fn replay_beside(
+    log: impl BufRead,
+    rules: &(impl Rules + ?Sized),
+    options: &Options,
     mut progress: impl FnMut(u64),
+    mut beside: impl FnMut(&Entry<'_>),
 ) -> Result<Report> {
     let mut lines = Lines { log, text: Vec::new(), bytes: 0, number: 0 };
     let mut intake = Intake::new(rules, options);
     let mut told = 0;
     while let Some(line) = lines.next()? {
-        intake.line(line);
+        intake.line(line, &mut beside);
         if lines.bytes - told >= PROGRESS_STEP {
             told = lines.bytes;
             progress(told);
@@ -125,7 +140,7 @@ impl<'r, R: Rules + ?Sized> Intake<'r, R> {
         }
     }
 
-    fn line(&mut self, line: Line<'_>) {
+    fn line(&mut self, line: Line<'_>, beside: &mut impl FnMut(&Entry<'_>)) {
         if line.text.trim_ascii().is_empty() {
             return;
         }
@@ -135,7 +150,10 @@ impl<'r, R: Rules + ?Sized> Intake<'r, R> {
             Entry::parse(line.text)
         };
         match entry {
-            Ok(entry) => self.entry(&entry),
+            Ok(entry) => {
+                beside(&entry);
+                self.entry(&entry);
+            }
             Err(error) => {
                 self.report.skipped += 1;
                 if self.report.malformed.len() < self.malformed_shown {

@@ -66,6 +66,6 @@ pub mod text;
 
 pub use combined::{Entry, Flaw, LineError, Request};
 pub use error::{Error, Result};
-pub use intake::{Options, replay};
+pub use intake::{Options, replay, replay_beside};
 pub use report::{DeniedKey, LimitReport, MalformedLine, Report};
 pub use rules::{Matched, Resolved, Rules};

@@ -149,6 +149,7 @@ pub fn tollgate() -> Command {
         "TOLLGATE_POLICY",
         "TOLLGATE_KEY_SECRETS",
         "TOLLGATE_KEY_SECRETS_PARAMETER",
+        "TOLLGATE_WAF_ENDPOINT_URL",
         "RUST_LOG",
         "AWS_PROFILE",
     ] {

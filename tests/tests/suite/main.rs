@@ -39,5 +39,6 @@ mod step_up;
 mod stores;
 mod table;
 mod through;
+mod waf;
 mod windows;
 mod writes;

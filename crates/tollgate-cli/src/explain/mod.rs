@@ -1,5 +1,6 @@
 //! `tollgate explain`: what a request would be charged, under which keys, and why.
 
+mod edge;
 mod request;
 mod step_up;
 
@@ -7,6 +8,7 @@ use crate::args::ExplainArgs;
 use crate::error::{CliError, Result};
 use crate::secrets::Keys;
 use crate::{key, open, output, secrets};
+use edge::Ahead;
 use request::{Handed, handed};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -46,6 +48,9 @@ struct Explanation {
     /// What the caller has to have proved before anything is charged.
     #[serde(skip_serializing_if = "Option::is_none")]
     step_up: Option<StepUp>,
+    /// The rules of `[edge]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    edge: Vec<Ahead>,
 }
 
 /// What a limit of the route may be counted by.
@@ -191,7 +196,11 @@ fn explain(
         charges: Vec::new(),
         doubt: None,
         step_up: None,
+        edge: Vec::new(),
     };
+    let source = given.get("client_ip").and_then(|address| tollgate_policy::parse_address(address));
+    let source = facts.source_address().or(source);
+    explanation.edge = edge::ahead(policy, parts.method.as_str(), &explanation.path, &parts.headers, source);
     match tollgate::http::matched(policy, parts, &facts) {
         Matched::Preflight => explanation.matched = "preflight",
         Matched::Exempt(exemption) => {
@@ -330,6 +339,7 @@ fn text(explanation: &Explanation) -> String {
         "preflight" => writeln!(out, "{method} {path} is a preflight: it passes, and nothing is charged"),
         _ => writeln!(out, "{method} {path} is on no route: nothing is charged"),
     };
+    out.extend(explanation.edge.iter().filter_map(Ahead::text));
     if let Some(plan) = &explanation.plan {
         let unknown =
             if explanation.names_unknown_plan { ", since the policy has no plan as the caller names" } else { "" };

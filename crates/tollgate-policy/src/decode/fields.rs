@@ -40,15 +40,8 @@ impl<'a> Fields<'a> {
             if known.keys.contains(&name) {
                 continue;
             }
-            match known.later.iter().find(|(later, _)| *later == name) {
-                Some((_, help)) => {
-                    report.error(&key.span(), format!("`{name}` is not supported by this version"), *help);
-                }
-                None => {
-                    let help = suggest::help(name, "key", known.keys.iter().copied());
-                    report.error(&key.span(), format!("unknown key `{name}` in {what}"), help);
-                }
-            }
+            let help = suggest::help(name, "key", known.keys.iter().copied());
+            report.error(&key.span(), format!("unknown key `{name}` in {what}"), help);
         }
         Self { table, at, what: what.to_owned() }
     }

@@ -245,32 +245,36 @@ fn trusted_proxies(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<Cidr>>
     }
     let mut blocks = Vec::with_capacity(list.len());
     for node in list.iter() {
-        let text = fields::text(report, node, "a trusted proxy", "\"10.0.0.0/8\"");
-        let block = text.and_then(Cidr::parse);
-        match (text, block) {
-            (Some(text), None) => {
-                let help =
-                    "write the first address and the length of the prefix, like \"10.0.0.0/8\" or \"192.0.2.7/32\"";
-                report.error(&node.span(), format!("{text:?} is not a block of addresses"), help);
-            }
-            (Some(text), Some(block)) => judge_width(report, node, text, block),
-            (None, _) => {}
+        let block = block(report, node, "a trusted proxy");
+        if let Some(block) = block {
+            judge_width(report, node, block);
         }
         blocks.push(block);
     }
     blocks.into_iter().collect()
 }
 
+/// A block of addresses.
+pub(super) fn block(report: &mut Report<'_>, node: Node<'_>, what: &str) -> Option<Cidr> {
+    let text = fields::text(report, node, what, "\"10.0.0.0/8\"")?;
+    let block = Cidr::parse(text);
+    if block.is_none() {
+        let help = "write the first address and the length of the prefix, like \"10.0.0.0/8\" or \"192.0.2.7/32\"";
+        report.error(&node.span(), format!("{text:?} is not a block of addresses"), help);
+    }
+    block
+}
+
 /// Whoever is trusted can claim any address. Whole regions of the internet are no proxies of anybody; a block as large as
 /// the largest of a content network (CloudFront has a /14, a /28) may be.
-fn judge_width(report: &mut Report<'_>, node: Node<'_>, text: &str, block: Cidr) {
+fn judge_width(report: &mut Report<'_>, node: Node<'_>, block: Cidr) {
     let (absurd, wide) = if block.addr().is_ipv4() { (8, 12) } else { (16, 24) };
     if block.is_internal() || block.prefix() >= wide {
         return;
     }
     let help =
         "name the blocks that your proxies have, like \"10.0.0.0/8\" or those that your content network publishes";
-    let message = format!("{text} is not the block of a proxy: everybody in it may claim any address");
+    let message = format!("{block} is not the block of a proxy: everybody in it may claim any address");
     if block.prefix() < absurd {
         report.error(&node.span(), message, help);
     } else {

@@ -9,14 +9,12 @@ pub struct KeyList {
     pub table: &'static str,
     /// Its keys.
     pub keys: &'static [&'static str],
-    /// Keys of the format that this version refuses, and what to do about them.
-    pub(crate) later: &'static [(&'static str, &'static str)],
 }
 
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN, PUMPING, MFA,
+    CORS, OTP, COOLDOWN, PUMPING, MFA, EDGE, EDGE_RULE, EXCEPT, FORWARDED, BODY, LOGGING,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -33,19 +31,19 @@ pub(super) const POLICY: KeyList = KeyList {
         "http",
         "otp",
         "mfa",
+        "edge",
     ],
-    later: &[("edge", "remove the [edge] tables; manage rules of AWS WAF separately")],
 };
 
 pub(super) const DIMENSION: KeyList =
-    KeyList { table: "dimension", keys: &["body", "from", "fold", "region", "personal"], later: &[] };
+    KeyList { table: "dimension", keys: &["body", "from", "fold", "region", "personal"] };
 
 pub(super) const CLIENT_IP: KeyList =
-    KeyList { table: "client_ip", keys: &["trusted_hops", "trusted_proxies", "header", "ipv6_prefix"], later: &[] };
+    KeyList { table: "client_ip", keys: &["trusted_hops", "trusted_proxies", "header", "ipv6_prefix"] };
 
-pub(super) const DEVICE: KeyList = KeyList { table: "device", keys: &["cookie", "bound_to", "max_age"], later: &[] };
+pub(super) const DEVICE: KeyList = KeyList { table: "device", keys: &["cookie", "bound_to", "max_age"] };
 
-pub(super) const PLANS: KeyList = KeyList { table: "plans", keys: &["names", "default"], later: &[] };
+pub(super) const PLANS: KeyList = KeyList { table: "plans", keys: &["names", "default"] };
 
 pub(super) const LIMIT: KeyList = KeyList {
     table: "limit",
@@ -78,26 +76,25 @@ pub(super) const LIMIT: KeyList = KeyList {
         "penalty",
         "retry_jitter",
     ],
-    later: &[],
 };
 
-pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", "burst", "debt"], later: &[] };
+pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", "burst", "debt"] };
 
 pub(super) const PENALTY: KeyList =
-    KeyList { table: "penalty", keys: &["first", "factor", "most", "forget", "extend"], later: &[] };
+    KeyList { table: "penalty", keys: &["first", "factor", "most", "forget", "extend"] };
 
 pub(super) const ROUTE: KeyList =
-    KeyList { table: "route", keys: &["match", "charge", "on_store_failure", "atomic", "cors", "step_up"], later: &[] };
+    KeyList { table: "route", keys: &["match", "charge", "on_store_failure", "atomic", "cors", "step_up"] };
 
-pub(super) const STEP_UP: KeyList = KeyList { table: "step_up", keys: &["max_age", "acr", "amr", "bind"], later: &[] };
+pub(super) const STEP_UP: KeyList = KeyList { table: "step_up", keys: &["max_age", "acr", "amr", "bind"] };
 
-pub(super) const CHARGE: KeyList = KeyList { table: "charge", keys: &["limit", "cost", "settle_within"], later: &[] };
+pub(super) const CHARGE: KeyList = KeyList { table: "charge", keys: &["limit", "cost", "settle_within"] };
 
-pub(super) const EXEMPTION: KeyList = KeyList { table: "exemption", keys: &["match", "why"], later: &[] };
+pub(super) const EXEMPTION: KeyList = KeyList { table: "exemption", keys: &["match", "why"] };
 
-pub(super) const HTTP: KeyList = KeyList { table: "http", keys: &["legacy_headers", "cors"], later: &[] };
+pub(super) const HTTP: KeyList = KeyList { table: "http", keys: &["legacy_headers", "cors"] };
 
-pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "credentials"], later: &[] };
+pub(super) const CORS: KeyList = KeyList { table: "cors", keys: &["origins", "credentials"] };
 
 pub(super) const OTP: KeyList = KeyList {
     table: "otp",
@@ -118,12 +115,42 @@ pub(super) const OTP: KeyList = KeyList {
         "captcha",
         "pumping",
     ],
-    later: &[],
 };
 
-pub(super) const PUMPING: KeyList = KeyList { table: "pumping", keys: &["prices", "spend", "reduced"], later: &[] };
+pub(super) const PUMPING: KeyList = KeyList { table: "pumping", keys: &["prices", "spend", "reduced"] };
 
-pub(super) const MFA: KeyList = KeyList { table: "mfa", keys: &["issuer", "acr", "max_age"], later: &[] };
+pub(super) const MFA: KeyList = KeyList { table: "mfa", keys: &["issuer", "acr", "max_age"] };
 
-pub(super) const COOLDOWN: KeyList =
-    KeyList { table: "cooldown", keys: &["first", "factor", "most", "forget"], later: &[] };
+pub(super) const COOLDOWN: KeyList = KeyList { table: "cooldown", keys: &["first", "factor", "most", "forget"] };
+
+pub(super) const EDGE: KeyList = KeyList {
+    table: "edge",
+    keys: &[
+        "scope",
+        "web_acl",
+        "prefix",
+        "stage",
+        "priority",
+        "base_paths",
+        "egress",
+        "forwarded",
+        "bodies",
+        "headers",
+        "logging",
+        "users_per_address",
+        "rules",
+    ],
+};
+
+pub(super) const EDGE_RULE: KeyList = KeyList {
+    table: "edge_rule",
+    keys: &["name", "rate", "paths", "except", "stage", "body", "retry_after", "priority"],
+};
+
+pub(super) const EXCEPT: KeyList = KeyList { table: "except", keys: &["egress"] };
+
+pub(super) const FORWARDED: KeyList = KeyList { table: "forwarded", keys: &["header", "if_invalid"] };
+
+pub(super) const BODY: KeyList = KeyList { table: "body", keys: &["type", "content"] };
+
+pub(super) const LOGGING: KeyList = KeyList { table: "logging", keys: &["destination", "keep"] };

@@ -4,10 +4,13 @@
 mod check;
 mod chosen;
 mod device;
+mod edge;
+mod edge_rules;
 mod fields;
 mod http;
 mod identity;
 mod keys;
+mod layers;
 mod lease;
 mod limits;
 mod lock;
@@ -51,8 +54,11 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let scope = routes::Scope { identity: &identity.identity, limits: &limits, declares_cors: declares_cors(&root) };
     let routes = routes::decode(report, root.get("routes"), &scope);
     let exemptions = routes::exemptions(report, root.get("exempt"));
+    let behind = layers::Behind { identity: &identity.identity, limits: &limits, routes: &routes };
+    let edge = edge::decode(report, root.get("edge"), &exemptions, behind);
     check::reachable(report, &routes, &exemptions);
     check::advise(report, &limits, &routes, revision.unwrap_or(1));
+    layers::warn_of_open(report, behind);
     settling::advise(report, &identity.identity, &limits);
     lease::check(report, &limits);
     shards::check(report, &identity.identity, &limits);
@@ -65,7 +71,8 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
         Policy::new(revision?, identity.identity, plans, limits, routes, exemptions, http)
             .among(instances?)
             .sending(otp?)
-            .stepping_up(mfa?),
+            .stepping_up(mfa?)
+            .behind(edge?),
     )
 }
 

@@ -41,6 +41,18 @@ impl Segment {
     }
 }
 
+/// One part of a pattern's path, as others see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PathPart<'a> {
+    /// Exactly this segment.
+    Literal(&'a str),
+    /// One segment that is not empty.
+    Param,
+    /// One or more segments, the last of which may be empty; nothing follows.
+    Rest,
+}
+
 /// A parsed `match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
@@ -76,6 +88,27 @@ impl Pattern {
             Segment::Param(name) | Segment::Rest(Some(name)) => Some(name.as_str()),
             Segment::Anything | Segment::Rest(None) | Segment::Literal(_) => None,
         })
+    }
+
+    /// The methods; `None`: any.
+    #[must_use]
+    pub fn methods(&self) -> Option<&[String]> {
+        match &self.methods {
+            Methods::Any => None,
+            Methods::Only(list) => Some(list),
+        }
+    }
+
+    /// The parts of the path, each with a `/` before it; `None`: any target at all, also one that is not a path.
+    #[must_use]
+    pub fn path(&self) -> Option<Vec<PathPart<'_>>> {
+        let part = |segment| match segment {
+            &Segment::Anything => None,
+            Segment::Rest(_) => Some(PathPart::Rest),
+            Segment::Param(_) => Some(PathPart::Param),
+            Segment::Literal(text) => Some(PathPart::Literal(text)),
+        };
+        self.segments.iter().map(part).collect()
     }
 
     /// Whether the pattern matches every request.

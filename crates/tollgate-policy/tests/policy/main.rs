@@ -3,8 +3,10 @@
 
 mod charges;
 mod device;
+mod edge;
 mod findings;
 mod identity;
+mod layers;
 mod lookups;
 mod mistakes;
 mod robustness;

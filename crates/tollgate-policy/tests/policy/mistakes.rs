@@ -48,7 +48,6 @@ fn top_level() {
     one("version = 1\ninstances = 1_000_001", "2:13", "from 1 to 1000000");
     one("version = 1\ninstances = \"20\"", "2:13", "instances must be a whole number");
     one("version = 1\nlimit = {}", "2:1", "unknown key `limit`");
-    one("version = 1\n[edge]\nscope = \"regional\"", "2:2", "`edge` is not supported by this version");
     one("version = 1\nlimits = 3", "2:10", "[limits] must be a table, not an integer");
     one("version = 1\n[routes]", "2:1", "routes must be an array, not a table");
     one("version = 1\n[exempt]", "2:1", "exempt must be an array, not a table");
@@ -173,12 +172,6 @@ fn figures_of_plans() {
     one(&plan("plans.prp = { rate = \"1/h\" }"), "5:7", "plan `prp` is not declared");
     one(&plan("plans.pro = \"1/h\""), "5:13", "must be a table");
     one(&extra("plans.pro = { rate = \"1/h\" }"), "5:7", "plan `pro` is not declared");
-}
-
-#[test]
-fn what_comes_later_is_refused_in_so_many_words() {
-    let later = "not supported by this version";
-    one(&routes("[edge]\nscope = \"regional\""), "13:2", later);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The JSON Schema and the decoder agree: on every key, on valid policies and on structural mistakes.
 
+use crate::edge::EDGE;
 use crate::{FULL, SAMPLE};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -117,6 +118,8 @@ fn valid_policies_pass_both() {
         "version = 1\n[otp]\npurposes = [\"login\", \"change-phone\"]\ncountries = [\"RO\", \"VN\"]\nregion = \"RO\"\ndigits = 10\nttl = \"10min\"\nattempts = 1\n\
          budget = \"100/30day\"\ncooldown = { first = \"1s\", factor = 1, most = \"1s\", forget = \"0s\" }"
             .to_owned(),
+        "version = 1\n[edge]\nrules = [{ name = \"rate-all\", rate = \"2000/300s\" }]".to_owned(),
+        EDGE.to_owned(),
     ];
     for text in valid {
         assert!(Policy::parse(&text).is_ok(), "{:?}", Policy::parse(&text));
@@ -139,7 +142,8 @@ fn structural_mistakes_fail_both() {
     .map(str::to_owned)
     .to_vec();
     wrong.extend(
-        ["[edge]", "[routes]", "plans = {}", "plans = { names = [] }"].map(|rest| format!("version = 1\n{rest}")),
+        ["[edge]", "edge = { rules = [] }", "[routes]", "plans = {}", "plans = { names = [] }"]
+            .map(|rest| format!("version = 1\n{rest}")),
     );
     wrong.extend(
         [
@@ -169,6 +173,56 @@ fn structural_mistakes_fail_both() {
     wrong.extend(
         ["", "issuer = \"\"", "issuer = \"a:b\"", "issuer = \"a\"\nacr = \"\"", "issuer = \"a\"\nmax_age = 5"]
             .map(|rest| format!("version = 1\n[mfa]\n{rest}")),
+    );
+    wrong.extend(
+        [
+            "scope = \"global\"",
+            "stage = \"deny\"",
+            "web_acl = \"a b\"",
+            "prefix = \"aws-\"",
+            "priority = -1",
+            "base_paths = []",
+            "base_paths = [\"/\"]",
+            "base_paths = [\"prod\"]",
+            "egress = { hq = [] }",
+            "egress = { hq = [\"0.0.0.0/0\"] }",
+            "egress = { HQ = [\"192.0.2.0/24\"] }",
+            "forwarded = {}",
+            "forwarded = { header = \"a b\" }",
+            "forwarded = { header = \"x-real-ip\", if_invalid = \"count\" }",
+            "bodies = { slow = { type = \"xml\", content = \"x\" } }",
+            "bodies = { slow = { type = \"json\" } }",
+            "bodies = { slow = { type = \"text\", content = \"\" } }",
+            "headers = { Content-Type = \"text/plain\" }",
+            "headers = { retry-after = \"5\" }",
+            "headers = { \"a b\" = \"5\" }",
+            "headers = { a = \"\" }",
+            "logging = {}",
+            "logging = { destination = \"arn:aws:s3:::my-logs\" }",
+            "logging = { destination = \"arn:aws:s3:::aws-waf-logs-x\", keep = \"none\" }",
+            "rule = []",
+        ]
+        .map(|line| format!("version = 1\n[edge]\nrules = [{{ name = \"a\", rate = \"100/5min\" }}]\n{line}")),
+    );
+    wrong.extend(
+        [
+            "rate = \"100/5min\"",
+            "name = \"a\"",
+            "name = \"A\", rate = \"100/5min\"",
+            "name = \"a\", rate = \"9/5min\"",
+            "name = \"a\", rate = \"100/h\"",
+            "name = \"a\", rate = \"100/3min\"",
+            "name = \"a\", rate = \"100/5min\", paths = []",
+            "name = \"a\", rate = \"100/5min\", paths = [\"/\"]",
+            "name = \"a\", rate = \"100/5min\", paths = [\"api\"]",
+            "name = \"a\", rate = \"100/5min\", paths = [\"/a%2f\"]",
+            "name = \"a\", rate = \"100/5min\", paths = [\"/a\", \"/a\"]",
+            "name = \"a\", rate = \"100/5min\", except = {}",
+            "name = \"a\", rate = \"100/5min\", stage = \"captcha\", retry_after = \"1min\"",
+            "name = \"a\", rate = \"100/5min\", priority = \"1\"",
+            "name = \"a\", rate = \"100/5min\", limit = 1",
+        ]
+        .map(|rule| format!("version = 1\n[edge]\nrules = [{{ {rule} }}]")),
     );
     wrong.extend(
         ["key = \"user\"", "key = []", "key = [\"User\"]", "key = [5]", "key = [\"user ??\"]", ""]

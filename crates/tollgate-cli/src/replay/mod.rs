@@ -1,13 +1,17 @@
 //! `tollgate replay LOG`.
 
+mod edge;
+
 use crate::args::ReplayArgs;
 use crate::error::{CliError, Result};
 use crate::secrets::Keys;
 use crate::{open, output, secrets};
+use edge::{Ahead, RuleReport};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use tollgate_replay::{Options, Report, replay, text};
+use tollgate_replay::{Entry, Options, Report, replay_beside, text};
 
 pub(crate) async fn run(args: &ReplayArgs) -> Result<()> {
     let policy = secrets::attach(open::policy(&args.policy.policy)?, Keys::OfOnesOwn).await?;
@@ -15,10 +19,26 @@ pub(crate) async fn run(args: &ReplayArgs) -> Result<()> {
     options.top_denied = args.top;
     let (log, bytes) = log(args)?;
     let bar = progress(bytes);
-    let report: Report = replay(log, &policy, &options, |read| bar.set_position(read))
+    let mut ahead = Ahead::of(&policy);
+    let beside = |entry: &Entry<'_>| ahead.iter_mut().for_each(|ahead| ahead.see(entry));
+    let report = replay_beside(log, &policy, &options, |read| bar.set_position(read), beside)
         .map_err(|e| CliError::Input(format!("{}: {e}", args.log.display())))?;
     bar.finish_and_clear();
-    output::result(args.json, &report, || text::render(&report))
+    let edge = ahead.map_or_else(Vec::new, |ahead| ahead.report(args.top));
+    let replayed = Replayed { report, edge };
+    output::result(args.json, &replayed, || {
+        let ahead: String = replayed.edge.iter().map(RuleReport::text).collect();
+        text::render(&replayed.report) + &ahead
+    })
+}
+
+/// What the limits would have done, and the rules in front.
+#[derive(Serialize)]
+struct Replayed {
+    #[serde(flatten)]
+    report: Report,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    edge: Vec<RuleReport>,
 }
 
 /// The log, and its size if it has one.

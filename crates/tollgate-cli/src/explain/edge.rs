@@ -1,0 +1,65 @@
+//! Which rules in front would count the request, by the evaluator of `tollgate-waf`.
+
+use axum::http::HeaderMap;
+use serde::Serialize;
+use std::net::IpAddr;
+use tollgate_policy::Policy;
+use tollgate_waf::evaluate::{Request, Truth};
+use tollgate_waf::{Action, offline, render};
+
+/// A rule of `[edge]`, and this request.
+#[derive(Debug, Serialize)]
+pub(super) struct Ahead {
+    rule: String,
+    /// Requests of one address in a window, like `100/300s`.
+    rate: String,
+    /// What happens to a request that is over it.
+    stage: &'static str,
+    /// Whether it counts the request; `None` if that takes an address that is not known.
+    counts: Option<bool>,
+}
+
+/// All rules of the policy, in the order in which they are asked.
+pub(super) fn ahead(
+    policy: &Policy,
+    method: &str,
+    path: &str,
+    headers: &HeaderMap,
+    source: Option<IpAddr>,
+) -> Vec<Ahead> {
+    let Some(acl) = render::web_acl(policy) else { return Vec::new() };
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let request = headers.iter().fold(Request::new(method, path, source), |request, (name, value)| {
+        request.header(name.as_str(), &text(value.as_bytes()))
+    });
+    let rules = offline(&acl);
+    let ahead = acl.rules.iter().map(|rule| Ahead {
+        rate: format!("{}/{}s", rule.limit, rule.window_secs),
+        stage: match rule.action {
+            Action::Block { .. } => "block",
+            Action::Captcha => "captcha",
+            Action::Challenge => "challenge",
+            _ => "count",
+        },
+        counts: match rules.counts(&rule.name, &request) {
+            Some(Truth::Yes) => Some(true),
+            Some(Truth::No) => Some(false),
+            _ => None,
+        },
+        rule: rule.name.clone(),
+    });
+    ahead.collect()
+}
+
+impl Ahead {
+    /// A line for people; none of a rule that does not count the request.
+    pub(super) fn text(&self) -> Option<String> {
+        let Self { rule, rate, stage, counts } = self;
+        let counted = match counts {
+            Some(false) => return None,
+            Some(true) => "counts it",
+            None => "counts it unless its address is left out",
+        };
+        Some(format!("  in front, {rule} {counted}: {rate} of one address, then {stage}\n"))
+    }
+}
