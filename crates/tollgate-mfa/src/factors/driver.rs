@@ -76,7 +76,8 @@ impl<V: Vault> Factors<V> {
     ///
     /// The table gives no answer.
     pub async fn find(&self, owner: &Key) -> Result<Found> {
-        self.find_in(&self.items.begin(), owner).await
+        let pk = storage::partition_key(owner);
+        Ok(Found { account: read(self.items.begin().read(&pk).await?.as_ref())?, pk })
     }
 
     /// Sets an app up that shows `issuer` and `label`, in the place of one that was not confirmed. One write. Whoever `found` the account
@@ -110,8 +111,7 @@ impl<V: Vault> Factors<V> {
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the app confirmed.
     pub async fn confirm(&self, owner: &Key, begun: &Begun, code: &str) -> Result<Verification> {
-        let call = self.items.begin();
-        let Found { pk, account } = self.find_in(&call, owner).await?;
+        let Found { pk, account } = self.find(owner).await?;
         let now = self.items.now();
         let same = |pending: &&Pending| pending.epoch == begun.epoch() && pending.session.as_deref() == begun.session();
         let pending = account.pending.as_ref().filter(same).filter(|pending| pending.until > now);
@@ -120,7 +120,7 @@ impl<V: Vault> Factors<V> {
             return Ok(locked(account.totp_tries, now));
         }
         let secret = self.open(&pk, &pending.sealed).await?;
-        Ok(match self.attempt(&call, &pk, &Attempt::Setup { pending, secret: &secret, code }).await? {
+        Ok(match self.attempt(&pk, &Attempt::Setup { pending, secret: &secret, code }).await? {
             Tried::Is(verification) => verification,
             // Another app is being set up, or this one was confirmed by the same code.
             Tried::Changed(_) => Verification::NotEnrolled,
@@ -133,8 +133,7 @@ impl<V: Vault> Factors<V> {
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the code used.
     pub async fn verify(&self, owner: &Key, kind: Kind, code: &str) -> Result<Verification> {
-        let call = self.items.begin();
-        let Found { pk, mut account } = self.find_in(&call, owner).await?;
+        let Found { pk, mut account } = self.find(owner).await?;
         for _ in 0..Self::MOST_ROUNDS {
             let (tries, now) = (account.tries(kind), self.items.now());
             let tried = match (kind, &account.totp) {
@@ -145,11 +144,11 @@ impl<V: Vault> Factors<V> {
                     let secret = self.open(&pk, &app.sealed).await?;
                     let reseal = self.resealed(&pk, &app.sealed, &secret).await;
                     let attempt = Attempt::App { sealed: &app.sealed, secret: &secret, code, reseal: &reseal };
-                    self.attempt(&call, &pk, &attempt).await?
+                    self.attempt(&pk, &attempt).await?
                 }
                 (Kind::Recovery, _) => {
                     let code = RecoveryCode::parse(code).map(|code| code.hash(&pk));
-                    self.attempt(&call, &pk, &Attempt::Recovery(code)).await?
+                    self.attempt(&pk, &Attempt::Recovery(code)).await?
                 }
             };
             match tried {
@@ -157,7 +156,7 @@ impl<V: Vault> Factors<V> {
                 Tried::Changed(changed) => account = *changed,
             }
         }
-        Err(call.contended().into())
+        Err(self.items.begin().contended().into())
     }
 
     /// Makes new recovery codes; all that were made before are good no longer. `None` if somebody else has made some meanwhile, so that
@@ -167,13 +166,12 @@ impl<V: Vault> Factors<V> {
     ///
     /// The table gives no answer; the old codes may be gone, and nobody knows the new ones.
     pub async fn generate(&self, owner: &Key) -> Result<Option<Vec<RecoveryCode>>> {
-        let call = self.items.begin();
-        let found = self.find_in(&call, owner).await?;
+        let found = self.find(owner).await?;
         let codes = (0..CODES).map(|_| RecoveryCode::random()).collect::<Result<Vec<_>>>()?;
         let hashes = codes.iter().map(|code| code.hash(&found.pk)).collect();
         let seen = found.account.recovery.map(|recovery| recovery.since);
         let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, self.items.now()));
-        Ok(matches!(send(&call, &found.pk, &write).await?, Met::Applied(_)).then_some(codes))
+        Ok(matches!(send(&self.items.begin(), &found.pk, &write).await?, Met::Applied(_)).then_some(codes))
     }
 
     /// Removes a factor, and says whether there was one. One write.
@@ -182,15 +180,9 @@ impl<V: Vault> Factors<V> {
     ///
     /// The table gives no answer; it may be removed.
     pub async fn remove(&self, owner: &Key, kind: Kind) -> Result<bool> {
-        let call = self.items.begin();
-        let found = self.find_in(&call, owner).await?;
         let write = Write::new([Check::Has(kind)], Change::Remove(kind));
-        Ok(matches!(send(&call, &found.pk, &write).await?, Met::Applied(_)))
-    }
-
-    async fn find_in(&self, call: &Call<'_>, owner: &Key) -> Result<Found> {
-        let pk = storage::partition_key(owner);
-        Ok(Found { account: read(call.read(&pk).await?.as_ref())?, pk })
+        let sent = send(&self.items.begin(), &storage::partition_key(owner), &write).await?;
+        Ok(matches!(sent, Met::Applied(_)))
     }
 
     async fn open(&self, pk: &str, sealed: &str) -> Result<Secret> {
@@ -212,8 +204,9 @@ impl<V: Vault> Factors<V> {
         }
     }
 
-    async fn attempt(&self, call: &Call<'_>, pk: &str, attempt: &Attempt<'_>) -> Result<Tried> {
-        let now = self.items.now();
+    async fn attempt(&self, pk: &str, attempt: &Attempt<'_>) -> Result<Tried> {
+        // With a deadline of its own: the vault may have taken long.
+        let (call, now) = (&self.items.begin(), self.items.now());
         let counted = match send(call, pk, &attempt.count(now)).await? {
             Met::Applied(account) => account,
             Met::Refused(account) => {

@@ -64,10 +64,11 @@ impl Secret {
         let totp = self.builder().build().ok()?;
         let present = now.as_secs() / STEP;
         let near = present.saturating_sub(DRIFT)..=present + DRIFT;
-        // Two steps may have one code: were the first of them taken, it would be good for the second, too.
+        // All are compared, whichever is right. Two steps may have one code: were the first of them taken, it would be good for the
+        // second, too.
         near.filter(|step| last.is_none_or(|last| *step > last))
             .filter(|step| totp.check(&code, step * STEP).is_some())
-            .last()
+            .max()
     }
 
     /// The code at an instant, for whoever has the secret.
