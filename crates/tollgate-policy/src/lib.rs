@@ -224,7 +224,7 @@
 //! | `pumping` | `{ prices, spend, reduced }`: messages are counted by what becomes of them, and whoever only causes costs is stopped; needs secrets | nobody watches |
 //! | `pumping.prices` | what a message to each country costs, like `{ RO = 480, VN = 790 }`, in any unit: that of the limits of `spend`; a price for each of `countries` | required |
 //! | `pumping.spend` | limits that this is charged on, in place of their cost on the route, like `["otp-spend-hour", "otp-spend-day"]`; nothing is sent that one of them has not counted | required |
-//! | `pumping.reduced` | the limit on which a message to suspected numbers costs 1 while few are to be sent, and others nothing; by `context.otp.suspect`, the prefix or country | required |
+//! | `pumping.reduced` | the limit on which a message to suspected numbers costs 1 while few are to be sent, and others nothing; by `context.otp.suspect`, the prefix or country. Not one of `spend`; nothing is sent to them that it has not counted | required |
 //!
 //! ## `[edge]`
 //!

@@ -89,7 +89,7 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             courier: Arc::clone(&self.courier),
             otp: Arc::clone(&self.otp),
             guard: Arc::clone(&self.guard),
-            account: caller.account.to_string(),
+            suspicion: suspicion.clone(),
             policy,
             message,
             issued,
@@ -149,7 +149,7 @@ struct Sending<C> {
     otp: Arc<Otp>,
     guard: Arc<Guard>,
     policy: Arc<Policy>,
-    account: String,
+    suspicion: Suspicion,
     message: Message,
     issued: Issued,
 }
@@ -157,23 +157,24 @@ struct Sending<C> {
 impl<C> Clone for Sending<C> {
     fn clone(&self) -> Self {
         let (courier, otp, guard) = (Arc::clone(&self.courier), Arc::clone(&self.otp), Arc::clone(&self.guard));
-        let (policy, account) = (Arc::clone(&self.policy), self.account.clone());
-        Self { courier, otp, guard, policy, account, message: self.message.clone(), issued: self.issued.clone() }
+        let (policy, suspicion) = (Arc::clone(&self.policy), self.suspicion.clone());
+        Self { courier, otp, guard, policy, suspicion, message: self.message.clone(), issued: self.issued.clone() }
     }
 }
 
 impl<C: Courier> Sending<C> {
     async fn deliver(self, request: &Request) -> Answer {
         let rules = suspicion::rules(&self.policy);
-        if !request.extensions().get::<Decision>().is_some_and(|decision| is_counted(decision, rules)) {
+        if !request.extensions().get::<Decision>().is_some_and(|decision| is_counted(decision, rules, &self.suspicion))
+        {
             tracing::error!(
-                "nothing is sent: the policy's route lacks limits, `spend`, or `on_store_failure = closed`"
+                "nothing is sent: the policy's route lacks limits, `spend`, `reduced`, or `on_store_failure = closed`"
             );
             return answer::unavailable();
         }
         let to = self.message.to.clone();
         let count = async {
-            let to = to.as_ref().map_or(Counted::as_nowhere(&self.account), Counted::as_destination);
+            let to = to.as_ref().map_or_else(Counted::as_nowhere, Counted::as_destination);
             let counted =
                 async { self.guard.sent(self.otp.items(), self.policy.secrets(), to, self.issued.made_at).await };
             // The limits have counted it. One that is not counted here is one less that may look as if nobody had wanted it.
@@ -190,8 +191,62 @@ impl<C: Courier> Sending<C> {
     }
 }
 
-/// Whether every limit has counted the message where all processes count, and all that it costs.
-fn is_counted(decision: &Decision, rules: Option<&PumpingRules>) -> bool {
+/// Whether every limit has counted the message where all processes count, all that it costs, and that few are sent to such a number.
+fn is_counted(decision: &Decision, rules: Option<&PumpingRules>, suspicion: &Suspicion) -> bool {
     let is_there = |name: &LimitName| decision.limits.iter().any(|limit| limit.limit == *name);
-    decision.is_counted() && rules.is_none_or(|rules| rules.spend().iter().all(is_there))
+    let is_reduced = matches!(suspicion, Suspicion::Reduced(_));
+    let of_rules =
+        |rules: &PumpingRules| rules.spend().iter().all(is_there) && (!is_reduced || is_there(rules.reduced()));
+    decision.is_counted() && rules.is_none_or(of_rules)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use lambda_http::http::{Method, Uri};
+    use lambda_http::{Body, Error, Response};
+    use tollgate::testing::{ManualClock, MemoryStore};
+    use tollgate::tollgate_policy::Channel;
+    use tollgate::{KeySecrets, Limiter};
+    use tollgate::{Timestamp, http::TollgateLayer};
+    use tollgate_otp::Destination;
+
+    /// Whether a message counts as counted where the route charges these limits.
+    async fn is_counted_by(charge: &str, suspicion: Suspicion) -> bool {
+        let text = format!(
+            "version = 1\n[identity]\ncountry = 'context.otp.country'\nsuspect = 'context.otp.suspect'\n\
+             [limits.spend]\nkey = ['country']\nrate = '1000/h'\n[limits.few]\nkey = ['suspect']\nrate = '6/h'\n\
+             [otp]\npurposes = ['login']\ncountries = ['RO']\n\
+             pumping = {{ prices = {{ RO = 1 }}, spend = ['spend'], reduced = 'few' }}\n\
+             [[routes]]\nmatch = 'POST {}'\ncharge = {charge}\non_store_failure = 'closed'\n",
+            crate::SEND
+        );
+        let policy = Policy::parse(&text).unwrap().policy.with_secrets(KeySecrets::development());
+        let to = Destination::phone("+40721234567", Channel::Sms, policy.otp().unwrap()).unwrap();
+        let account = "user:alice".parse().unwrap();
+        let mut request = Request::new(Body::Empty);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = Uri::from_static(crate::SEND);
+        request.extensions_mut().insert(charged_as(&policy, &account, Some(&to), &suspicion, Facts::default()));
+        let store = MemoryStore::new(ManualClock::new(Timestamp::from_secs(1_767_225_600)));
+        let layer = TollgateLayer::new(policy.clone(), Arc::new(Limiter::new(store)));
+        let tell = service_fn(move |request: Request| {
+            let decision = request.extensions().get::<Decision>();
+            let is_counted = decision.is_some_and(|d| is_counted(d, suspicion::rules(&policy), &suspicion));
+            async move { Ok::<_, Error>(Response::new(Body::from(is_counted.to_string()))) }
+        });
+        let answer = layer.layer(tell).oneshot(request).await.unwrap();
+        answer.body().as_ref() == b"true"
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_that_a_limit_of_pumping_has_not_counted() {
+        let few = || Suspicion::Reduced("+40721".to_owned());
+        let (both, price_alone, rate_alone) = ("['spend', 'few']", "['spend']", "['few']");
+        assert!(is_counted_by(both, Suspicion::None).await && is_counted_by(both, few()).await);
+        assert!(is_counted_by(price_alone, Suspicion::None).await, "nobody is to be sent few");
+        assert!(!is_counted_by(price_alone, few()).await, "nobody counts how few are sent");
+        assert!(!is_counted_by(rate_alone, few()).await && !is_counted_by(rate_alone, Suspicion::None).await);
+    }
 }

@@ -4,6 +4,17 @@ use crate::harness::{json, repository, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// The sample policy with one text in place of another.
+fn sample_with(from: &str, to: &str) -> NamedTempFile {
+    let sample = fs::read_to_string(repository("infra/tollgate.toml")).unwrap();
+    let changed = sample.replace(from, to);
+    assert_ne!(sample, changed);
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    fs::write(&file, changed).unwrap();
+    file
+}
 
 /// Plays one on a policy, and returns what is told and the page with the chart.
 fn play(attack: &str, policy: &Path) -> (Value, String) {
@@ -30,6 +41,27 @@ fn who_has_a_password_and_guesses_for_a_day_has_ten_guesses_an_hour() {
 }
 
 #[test]
+fn guesses_have_as_many_digits_as_codes_have() {
+    let eight = sample_with("digits    = 6", "digits    = 8");
+    let (told, _) = play("otp-bruteforce", eight.path());
+    assert!((200..=250).contains(&told["compared"].as_u64().unwrap()), "{told}");
+    assert!(told["years_for_even_odds"].as_f64().unwrap() > 700.0, "{told}");
+    let (told, _) = play("otp-race", eight.path());
+    assert_eq!(told["compared"], 10 * 5 + 10, "{told}");
+}
+
+#[test]
+fn where_nothing_can_be_attacked_there_are_no_figures() {
+    let other = sample_with(r#"purposes  = ["login", "#, r#"purposes  = ["sign-in", "#);
+    for attack in ["otp-bruteforce", "otp-race"] {
+        let out = run(&["attack", attack, "--policy", other.path().to_str().unwrap()]);
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{attack}: {out:?}");
+        assert!(error.contains("nothing is attacked") && error.contains("known purposes"), "{attack}: {error}");
+    }
+}
+
+#[test]
 fn of_fifty_callers_at_once_one_is_verified_and_five_guesses_are_compared() {
     let (told, _) = play("otp-race", &repository("infra/tollgate.toml"));
     let of = |figure: &str| told[figure].as_u64().unwrap();
@@ -41,13 +73,7 @@ fn of_fifty_callers_at_once_one_is_verified_and_five_guesses_are_compared() {
 
 #[test]
 fn a_spray_is_stopped_by_the_limit_of_all_strangers_and_known_devices_sign_in() {
-    let sample = fs::read_to_string(repository("infra/tollgate.toml")).unwrap();
-    let strict = sample.replace("1000/15min", "100/15min");
-    assert_ne!(sample, strict);
-    let folder = tempfile::tempdir().unwrap();
-    let policy = folder.path().join("tollgate.toml");
-    fs::write(&policy, strict).unwrap();
-    let (told, _) = play("password-spray", &policy);
+    let (told, _) = play("password-spray", sample_with("1000/15min", "100/15min").path());
     let of = |figure: &str| told[figure].as_u64().unwrap();
     // A window that slides over five quarters of an hour.
     assert!(of("compared") <= 500 && of("guesses") == 3000, "{told}");

@@ -42,14 +42,6 @@ fn the_sample_policy_is_clean_and_the_schema_is_one() {
 }
 
 #[test]
-fn parts_that_come_later_are_refused_by_name() {
-    let edge = "[edge]\nscope = 'regional'\n";
-    let policy = file(&format!("version = 1\n[limits.a]\nkey = ['user']\nrate = '5/15min'\n{edge}"));
-    let output = run(&["policy", "check", path(&policy)]);
-    assert!(output.status.code() == Some(1) && stdout(&output).contains("not supported by this version"));
-}
-
-#[test]
 fn a_replay_counts_exactly_and_a_malformed_line_is_never_fatal() {
     let line =
         |ip: &str, at: &str| format!("{ip} - - [17/May/2015:10:{at} +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"x\"\n");

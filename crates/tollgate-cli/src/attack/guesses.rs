@@ -126,12 +126,34 @@ fn told(args: &GuessArgs, done: &Guessing) -> Result<()> {
 }
 
 async fn send(target: &Target, who: &str, from: &str) -> Result<Answer> {
-    target.ask(SEND, (Some(who), from), None, &json!({ "purpose": "login" })).await
+    let said = target.ask(SEND, (Some(who), from), None, &json!({ "purpose": "login" })).await?;
+    answered(SEND.1, said, &[202, 429])
 }
 
 async fn verify(target: &Target, who: &str, from: &str, challenge: &Value, code: &str) -> Result<Answer> {
     let body = json!({ "challenge": challenge, "purpose": "login", "code": code });
-    target.ask(VERIFY, (Some(who), from), None, &body).await
+    let said = target.ask(VERIFY, (Some(who), from), None, &body).await?;
+    answered(VERIFY.1, said, &[200, 401, 410, 429])
+}
+
+/// An answer that guesses can have. By any other nothing was guessed, and figures of it would say that nothing can be.
+fn answered(path: &str, said: Answer, expected: &[u16]) -> Result<Answer> {
+    if expected.contains(&said.status) {
+        return Ok(said);
+    }
+    let Answer { status, body, .. } = said;
+    let why = body["message"].as_str().or(body["detail"].as_str()).unwrap_or("without a reason");
+    Err(CliError::Check(format!("{path} answers {status}, so nothing is attacked: {why}")))
+}
+
+/// A guess among the codes of so many digits.
+fn any_code(rng: &mut Rng, digits: usize) -> String {
+    format!("{:0digits$}", rng.u64(..codes(digits)))
+}
+
+/// How many codes of so many digits there are.
+fn codes(digits: usize) -> u64 {
+    (0..digits).fold(1_u64, |codes, _| codes.saturating_mul(10))
 }
 
 /// The code of the last message.
@@ -156,7 +178,7 @@ pub(super) async fn bruteforce(args: &GuessArgs) -> Result<()> {
     let (target, mut rng) = (Target::of(args).await?, Rng::with_seed(args.seed));
     let mut done =
         Guessing { attack: "otp-bruteforce", seed: args.seed, simulated_hours: HOURS, ..Guessing::default() };
-    let (mut now, end, mut next_person) = (0, HOURS * HOUR.as_secs(), 0);
+    let (mut now, end, mut next_person, mut digits) = (0, HOURS * HOUR.as_secs(), 0, 0);
     while now < end {
         if now >= next_person {
             done.honest += 1;
@@ -167,7 +189,9 @@ pub(super) async fn bruteforce(args: &GuessArgs) -> Result<()> {
         let mut wait = sent.body["retryAfter"].as_u64().or(sent.body["resend_after"].as_u64()).unwrap_or(60);
         if sent.status == 202 {
             done.messages += 1;
-            wait = wait.max(guess(&target, &mut rng, &sent.body["challenge"], now, &mut done).await?);
+            // As a message to the attacker's own number tells him.
+            digits = code(&target).await?.len();
+            wait = wait.max(guess(&target, &mut rng, digits, &sent.body["challenge"], now, &mut done).await?);
         }
         // No longer than until somebody else comes.
         let wait = wait.clamp(1, next_person.saturating_sub(now).max(1));
@@ -175,17 +199,23 @@ pub(super) async fn bruteforce(args: &GuessArgs) -> Result<()> {
         now += wait;
         done.mark(now);
     }
-    #[allow(clippy::cast_precision_loss, reason = "some hundreds")]
-    let a_year = done.compared as f64 * 365.0 * 24.0 / HOURS as f64;
-    done.years_for_even_odds = Some(1e6 * std::f64::consts::LN_2 / a_year.max(1.0));
+    #[allow(clippy::cast_precision_loss, reason = "ten digits at most, and some hundreds of guesses")]
+    let (codes, a_year) = (codes(digits) as f64, done.compared as f64 * 365.0 * 24.0 / HOURS as f64);
+    done.years_for_even_odds = Some(codes * std::f64::consts::LN_2 / a_year.max(1.0));
     told(args, &done)
 }
 
 /// Guesses a code until that is refused; returns how long to wait then, seconds.
-async fn guess(target: &Target, rng: &mut Rng, challenge: &Value, now: u64, done: &mut Guessing) -> Result<u64> {
+async fn guess(
+    target: &Target,
+    rng: &mut Rng,
+    digits: usize,
+    challenge: &Value,
+    now: u64,
+    done: &mut Guessing,
+) -> Result<u64> {
     loop {
-        let code = format!("{:06}", rng.u32(..1_000_000));
-        let said = verify(target, VICTIM, ROBOT, challenge, &code).await?;
+        let said = verify(target, VICTIM, ROBOT, challenge, &any_code(rng, digits)).await?;
         done.guesses += 1;
         match said.status {
             401 => done.compared += 1,
@@ -214,7 +244,7 @@ pub(super) async fn race(args: &GuessArgs) -> Result<()> {
             let right = code(&target).await?;
             // In every other round all are wrong.
             let codes: Vec<String> = (0..CALLERS)
-                .map(|_| if round % 2 == 0 { right.clone() } else { format!("{:06}", rng.u32(..1_000_000)) })
+                .map(|_| if round % 2 == 0 { right.clone() } else { any_code(&mut rng, right.len()) })
                 .collect();
             let calls = codes.iter().map(|code| verify(&target, VICTIM, ROBOT, &sent.body["challenge"], code));
             let said: Vec<u16> =
@@ -261,7 +291,7 @@ pub(super) async fn spray(args: &GuessArgs) -> Result<()> {
         let (account, from) = (rng.u32(..ACCOUNTS), rng.u32(..ADDRESSES));
         let body = json!({ "username": format!("account-{account}@example.com"), "password": "Winter2026!" });
         let from = format!("203.0.{}.{}", from / 256, from % 256);
-        let said = target.ask(LOGIN, (None, &from), None, &body).await?;
+        let said = answered(LOGIN.1, target.ask(LOGIN, (None, &from), None, &body).await?, &[200, 401, 429])?;
         done.guesses += 1;
         match said.status {
             401 => done.compared += 1,
@@ -283,5 +313,5 @@ pub(super) async fn spray(args: &GuessArgs) -> Result<()> {
 async fn login(target: &Target, person: u32, cookie: Option<&str>) -> Result<Answer> {
     let body = json!({ "username": format!("person-{person}@example.com"), "password": PASSWORD });
     let from = format!("198.51.100.{}", person % 250 + 1);
-    target.ask(LOGIN, (None, &from), cookie, &body).await
+    answered(LOGIN.1, target.ask(LOGIN, (None, &from), cookie, &body).await?, &[200, 401, 429])
 }

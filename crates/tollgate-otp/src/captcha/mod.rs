@@ -49,6 +49,6 @@ pub type Judged<'a> = Pin<Box<dyn Future<Output = Result<bool, CaptchaError>> + 
 
 /// Judges CAPTCHAs.
 pub trait Captcha: fmt::Debug + Send + Sync {
-    /// Whether `proof` is of somebody who has solved one, not used before.
+    /// Whether `proof` is of somebody who has solved one: not used before, or as late as the judge lets it be used again.
     fn is_solved<'a>(&'a self, proof: Proof<'a>) -> Judged<'a>;
 }

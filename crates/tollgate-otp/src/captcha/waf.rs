@@ -1,7 +1,8 @@
 //! CAPTCHAs of AWS WAF.
 //!
 //! Only WAF can read its token. A rule with the action CAPTCHA inserts a header into requests with a good one, and its value is a secret
-//! that the rule and this function share: whoever reaches the function past the rule does not have it.
+//! that the rule and this function share: whoever reaches the function past the rule does not have it. A token is good for the rule's
+//! immunity time (300 s unless it is set), and for all requests within it: who solves one is human for that long.
 //!
 //! Invariant: the two are compared in the same time wherever they differ.
 

@@ -47,10 +47,11 @@ impl<'a> Counted<'a> {
         Self { country: to.country(), block: to.block(), number: to.spelling() }
     }
 
-    /// As `account`, to which no message goes: what is written is as much, and nobody judges it.
+    /// As an account to which no message goes: what is written is as much, and nobody judges it. All of them have one mark, or there
+    /// would soon be as many as are kept, and each further account would cost a second write.
     #[must_use]
-    pub const fn as_nowhere(account: &'a str) -> Self {
-        Self { country: "nowhere", block: "nowhere", number: account }
+    pub const fn as_nowhere() -> Self {
+        Self { country: "nowhere", block: "nowhere", number: "nowhere" }
     }
 }
 
@@ -148,9 +149,20 @@ pub fn marks(secrets: &KeySecrets, number: &str) -> Result<Marks> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
+    use super::super::cohort::Tally;
     use super::*;
+
+    #[test]
+    fn however_many_accounts_have_no_number_each_is_counted_by_one_write() {
+        let secrets: KeySecrets = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8".parse().unwrap();
+        let sent = Change::Sent(marks(&secrets, Counted::as_nowhere().number).unwrap());
+        let mut tally = Tally::default();
+        for n in 0..3 * Tally::MOST_MARKS {
+            tally = sent.apply(Some(&tally)).unwrap_or_else(|| panic!("the write after {n} is refused"));
+        }
+    }
 
     #[test]
     fn the_mark_of_the_next_number_is_what_it_is_marked_by() {

@@ -268,7 +268,7 @@ impl Judgement<'_> {
                 let together = || rung == Rung::Observe && inside >= SEVERAL && evidence.is_no_excuse(&self.usual);
                 let against = evidence.speaks_against(rung, scope.is_country(), &self.usual);
                 let Some(why) = against.or_else(|| together().then_some(Why::Several)) else { continue };
-                if !scope.is_country() && self.has_no_room(next) {
+                if !scope.is_country() && self.has_no_room(next, &scope) {
                     continue;
                 }
                 let raised = group.iter().map(|block| block.raised).max().unwrap_or(0);
@@ -283,8 +283,10 @@ impl Judgement<'_> {
         steps
     }
 
-    fn has_no_room(&self, next: &Ladder) -> bool {
-        next.standings.values().filter(|standing| standing.country == self.country).count() >= MOST_STANDINGS
+    /// Whether one more would stand on the ladder than are kept of a country.
+    fn has_no_room(&self, next: &Ladder, scope: &Scope) -> bool {
+        !next.standings.contains_key(scope)
+            && next.standings.values().filter(|standing| standing.country == self.country).count() >= MOST_STANDINGS
     }
 
     fn raise(&self, next: &mut Ladder, scope: &Scope, from: Rung, raised: u32, why: Why) -> Step {
@@ -317,7 +319,8 @@ impl Judgement<'_> {
         }
         let (since, raised) = known.map_or((Timestamp::default(), 0), |standing| (standing.since, standing.raised));
         let is_recent = |standing: &&Standing| {
-            let is_recent = standing.since > since && standing.since + RECENT > self.now;
+            // To come down is no suspicion, so `since` does not tell.
+            let is_recent = standing.risen > since && standing.risen + RECENT > self.now;
             standing.country == self.country && is_recent
         };
         let many = next.standings.values().filter(is_recent).count() >= MANY;

@@ -228,3 +228,61 @@ fn an_attack_that_moves_on_has_the_whole_country_asked_for_captchas() {
     assert_eq!(country.ladder.standings.get(&Scope::country("RO")).map(|standing| standing.rung), Some(Rung::Captcha));
     assert!(country.highest() == Rung::Captcha, "people are asked, not stopped");
 }
+
+#[test]
+fn an_attack_that_is_over_makes_no_country_the_suspect() {
+    // Each prefix comes down rung by rung over some hours: that is no news of an attack.
+    let mut country = Country::new(5);
+    (0..24).for_each(|_| country.window(&usual(3)));
+    let blocks: Vec<String> = (2..8).map(|n| format!("+407{n}888")).collect();
+    let farm: Vec<_> = blocks.iter().map(|block| honest(block, 150, 0.0)).collect();
+    (0..18).for_each(|_| country.window(&[usual(3), farm.clone()].concat()));
+    assert!(blocks.iter().any(|block| country.rung(block) == Rung::Block), "{:?}", country.steps);
+    // Until its last codes are judged.
+    (0..3).for_each(|_| country.window(&usual(3)));
+    let over = country.now;
+    (0..36 * 12).for_each(|_| country.window(&usual(3)));
+    let up: Vec<_> = country.steps.iter().filter(|(at, step)| *at > over && step.to > step.from).collect();
+    assert!(up.is_empty(), "{up:?}");
+}
+
+#[test]
+fn where_many_prefixes_are_remembered_those_go_up_as_others_do() {
+    let now = Timestamp::from_secs(START + 86_400);
+    let window = Window(newest_matured(now, TTL));
+    let country = |rung: Rung, remembered: usize| {
+        let mut ladder = Ladder::default();
+        for n in 0..remembered {
+            let past = Timestamp::from_secs(START);
+            let standing = Standing { rung, until: now + Standing::HOLD, ..Standing::raised("RO", rung, 1, past) };
+            let scope = Scope::around("RO", &format!("+407{n:04}")).next().unwrap();
+            ladder.standings.insert(scope, standing);
+        }
+        let tally = Tally { sent: 200, ..Tally::default() };
+        let cohorts = Cohorts::from([(window, BTreeMap::from([("+4070000".to_owned(), tally)]))]);
+        let (_, steps) = judge(&ladder, "RO", &cohorts, TTL, now);
+        steps.into_iter().filter(|step| step.to > step.from).map(|step| (step.scope, step.to)).collect::<Vec<_>>()
+    };
+    for rung in [Rung::Observe, Rung::Captcha, Rung::Reduced] {
+        assert_eq!(country(rung, MOST_STANDINGS), country(rung, 1), "{rung:?}");
+    }
+}
+
+#[test]
+fn twenty_messages_that_nobody_wanted_prove_nothing_and_nine_numbers_in_a_row_do() {
+    let matured = Window(newest_matured(Timestamp::from_secs(START), TTL));
+    let why = |sent: u64, in_a_row: bool, conversion: (u64, u64)| {
+        let mut ladder = Ladder::default();
+        ladder.baselines.entry("RO".to_owned()).or_default().learn(conversion.1, conversion.0);
+        let mut tally = Tally::default();
+        for n in 0..u32::try_from(sent).unwrap() {
+            let number = if in_a_row { n } else { 10 * n };
+            tally = Change::Sent(Marks { number, next: number + 1 }).apply(Some(&tally)).unwrap();
+        }
+        let cohorts = Cohorts::from([(matured, BTreeMap::from([("+4072100".to_owned(), tally)]))]);
+        judge(&ladder, "RO", &cohorts, TTL, Timestamp::from_secs(START)).1.first().map(|step| step.why)
+    };
+    let all = (2000, 2000);
+    assert_eq!((why(20, false, all), why(21, false, all)), (None, Some(Why::Conversion)));
+    assert_eq!((why(8, true, all), why(9, true, all)), (None, Some(Why::Consecutive)));
+}

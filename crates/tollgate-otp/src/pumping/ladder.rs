@@ -128,6 +128,8 @@ pub struct Standing {
     pub until: Timestamp,
     /// How often it has gone up before.
     pub raised: u32,
+    /// When it last did.
+    pub risen: Timestamp,
 }
 
 impl Standing {
@@ -143,7 +145,7 @@ impl Standing {
     pub fn raised(country: &str, rung: Rung, raised: u32, now: Timestamp) -> Self {
         let hold = Self::HOLD * 2_u32.pow(raised.min(Self::DOUBLINGS));
         let (country, rung, until) = (country.to_owned(), rung.up(), now + hold);
-        Self { country, rung, since: now, suspected: now, until, raised: raised + 1 }
+        Self { country, rung, since: now, suspected: now, until, raised: raised + 1, risen: now }
     }
 
     /// One rung down.
@@ -258,9 +260,10 @@ impl fmt::Display for Ladder {
         for (country, Baseline { sent, verified, learned }) in &self.baselines {
             writeln!(f, "usual {country} {sent} {verified} {learned}")?;
         }
-        for (scope, Standing { country, rung, since, suspected, until, raised }) in &self.standings {
-            let (since, suspected, until) = (since.as_secs(), suspected.as_secs(), until.as_secs());
-            writeln!(f, "at {scope} {country} {} {since} {until} {raised} {suspected}", rung.as_str())?;
+        for (scope, Standing { country, rung, since, suspected, until, raised, risen }) in &self.standings {
+            let (since, suspected, until, risen) =
+                (since.as_secs(), suspected.as_secs(), until.as_secs(), risen.as_secs());
+            writeln!(f, "at {scope} {country} {} {since} {until} {raised} {suspected} {risen}", rung.as_str())?;
         }
         Ok(())
     }
@@ -285,17 +288,18 @@ impl FromStr for Ladder {
                         Baseline { sent: number(sent)?, verified: number(verified)?, learned: number(learned)? };
                     ladder.baselines.insert(country.to_owned(), usual);
                 }
-                ["at", scope, country, rung, since, until, raised, ref suspected @ ..] => {
+                ["at", scope, country, rung, since, until, raised, ref rest @ ..] => {
                     let raised = u32::try_from(number(raised)?).map_err(|_| unread(line))?;
                     let (country, rung, since, until) =
                         (country.to_owned(), rung.parse()?, second(since)?, second(until)?);
-                    let suspected = match suspected {
-                        // An earlier version wrote it.
-                        [] => since,
-                        [at] => second(at)?,
+                    let (suspected, risen) = match rest {
+                        // Earlier versions wrote less.
+                        [] => (since, since),
+                        [suspected] => (second(suspected)?, since),
+                        [suspected, risen] => (second(suspected)?, second(risen)?),
                         _ => return Err(unread(line)),
                     };
-                    let standing = Standing { country, rung, since, suspected, until, raised };
+                    let standing = Standing { country, rung, since, suspected, until, raised, risen };
                     ladder.standings.insert(Scope(scope.to_owned()), standing);
                 }
                 _ => return Err(unread(line)),
@@ -329,14 +333,17 @@ mod tests {
         ladder.standings.insert(Scope::country("VN"), Standing::raised("VN", Rung::Observe, 0, now).lowered(now));
         ladder.baselines.insert("RO".to_owned(), Baseline { sent: 100, verified: 80, learned: 5 });
         assert_eq!(ladder.to_string().parse(), Ok(ladder));
-        let earlier: Ladder = "at +4072 RO block 100 200 3\n".parse().unwrap();
-        assert!(earlier.standings.values().all(|standing| standing.suspected == Timestamp::from_secs(100)));
+        for (earlier, suspected) in [("", 100), (" 50", 50)] {
+            let earlier: Ladder = format!("at +4072 RO block 100 200 3{earlier}\n").parse().unwrap();
+            let read = earlier.standings.values().map(|found| (found.suspected.as_secs(), found.risen.as_secs()));
+            assert_eq!(read.collect::<Vec<_>>(), [(suspected, 100)]);
+        }
         for wrong in [
             "at",
             "judged x",
             "usual RO 1 2",
             "at +4 RO up 1 2 3",
-            "at +4 RO block 1 2 3 4 5",
+            "at +4 RO block 1 2 3 4 5 6",
             "at +4 RO block 1 2 3 x",
         ] {
             assert!(wrong.parse::<Ladder>().is_err(), "{wrong}");

@@ -77,7 +77,7 @@ mod tests {
     prop_compose! {
         fn standing()(rung in rung(), suspected in 0_u64..1000, later in 0_u64..1000, raised in 1_u32..9) -> Standing {
             let (since, suspected) = (Timestamp::from_secs(START + suspected + later), Timestamp::from_secs(START + suspected));
-            Standing { country: "RO".to_owned(), rung, since, suspected, until: since + Standing::HOLD, raised }
+            Standing { country: "RO".to_owned(), rung, since, suspected, until: since + Standing::HOLD, raised, risen: since }
         }
     }
 

@@ -174,10 +174,14 @@ fn country<'a>(report: &mut Report<'_>, node: Node<'a>, what: &str) -> Option<&'
 
 fn countries(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<String>> {
     let list = fields::list(report, node, "countries", COUNTRIES_EXAMPLE)?;
-    let mut countries = Vec::new();
+    let mut countries: Vec<String> = Vec::new();
     let mut complete = true;
     for node in list {
         match country(report, node, "a country") {
+            Some(code) if countries.iter().any(|known| known == code) => {
+                report.error(&node.span(), format!("country {code} is given twice"), "write each country once");
+                complete = false;
+            }
             Some(code) => countries.push(code.to_owned()),
             None => complete = false,
         }

@@ -4,6 +4,7 @@ use super::fields::{self, Fields, Node};
 use super::identity;
 use super::keys;
 use super::limits::LimitEntry;
+use super::routes::check_cost;
 use crate::otp::PumpingRules;
 use crate::report::Report;
 use crate::suggest;
@@ -26,7 +27,20 @@ pub(super) fn decode(
     let prices = prices(report, &fields, countries);
     let spend = spend(report, &fields, limits);
     let help = "name the limit that few messages are charged on: `reduced = \"otp-reduced\"`";
-    let reduced = fields.required(report, "reduced", help).and_then(|node| limit(report, node, "reduced", limits));
+    let reduced_node = fields.required(report, "reduced", help);
+    let reduced = reduced_node.and_then(|node| limit(report, node, "reduced", limits));
+    if let (Some(prices), Some(spend), Some(node)) = (&prices, &spend, fields.get("prices")) {
+        let most = prices.iter().filter(|(country, _)| countries.contains(country)).map(|(_, price)| *price).max();
+        let charged =
+            limits.iter().filter_map(|entry| entry.limit.as_ref()).filter(|limit| spend.contains(&limit.name));
+        charged.for_each(|limit| check_cost(report, &node.span(), limit, most.unwrap_or(1)));
+    }
+    let is_both = |reduced: &LimitName| spend.iter().flatten().any(|name| name == reduced);
+    if let (Some(name), Some(node)) = (reduced.as_ref().filter(|name| is_both(name)), reduced_node) {
+        let message = format!("limit `{name}` is one of `spend`, and prices are charged on it");
+        report.error(&node.span(), message, "name a limit of its own, that a message to suspected numbers costs 1 on");
+        return None;
+    }
     Some(Some(PumpingRules { prices: prices?, spend: spend?, reduced: reduced? }))
 }
 
@@ -63,7 +77,19 @@ fn spend(report: &mut Report<'_>, fields: &Fields<'_>, limits: &[LimitEntry]) ->
         report.error(&node.span(), "`spend` has no limit", &help);
         return None;
     }
-    list.iter().map(|node| limit(report, node, "a limit of `spend`", limits)).collect()
+    let mut names: Vec<LimitName> = Vec::new();
+    let mut complete = true;
+    for node in list {
+        match limit(report, node, "a limit of `spend`", limits) {
+            Some(name) if names.contains(&name) => {
+                report.error(&node.span(), format!("limit `{name}` is given twice"), "write each limit once");
+                complete = false;
+            }
+            Some(name) => names.push(name),
+            None => complete = false,
+        }
+    }
+    complete.then_some(names)
 }
 
 /// A limit that exists.

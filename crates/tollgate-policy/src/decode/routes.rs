@@ -170,7 +170,8 @@ fn check_together(report: &mut Report<'_>, at: &Span, is_atomic: bool, limits: &
     report.error(at, message, "remove `atomic`, or charge the limit on another route");
 }
 
-fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
+/// Reports a cost that a limit never has enough for.
+pub(super) fn check_cost(report: &mut Report<'_>, at: &Span, limit: &Limit, cost: u64) {
     let tight = limit.all_figures().map(|(plan, figures)| (plan, limit.most_of_a_call(figures)));
     let Some((plan, burst)) = tight.min_by_key(|(_, burst)| *burst).filter(|(_, burst)| *burst < cost) else { return };
     let plan = plan.map(|plan| format!(" on plan `{plan}`")).unwrap_or_default();

@@ -308,16 +308,23 @@ fn one_time_codes() {
     one(&otp("cooldown = { most = \"1h\" }"), "4:12", "cooldown has no `first`");
     one(&otp("cooldown = { first = \"1min\", extend = true }"), "4:30", "unknown key `extend` in cooldown");
     let pumping = |prices: &str, spend: &str, reduced: &str| {
-        let limit = "[limits.spend]\nkey = [\"user\"]\nrate = \"5/h\"\n";
+        let limit = |name: &str, rate: &str| format!("[limits.{name}]\nkey = [\"user\"]\nrate = \"{rate}\"\n");
+        let limits = limit("spend", "5/h") + &limit("daily", "5/h") + &limit("few", "1/h");
         otp(&format!(
-            "countries = [\"RO\"]\npumping = {{ prices = {prices}, spend = {spend}, reduced = {reduced} }}\n{limit}"
+            "countries = [\"RO\"]\npumping = {{ prices = {prices}, spend = {spend}, reduced = {reduced} }}\n{limits}"
         ))
     };
-    one(&pumping("{ VN = 5 }", "[\"spend\"]", "\"spend\""), "5:22", "no price for RO, where codes are sent to");
-    one(&pumping("{ RO = 0 }", "[\"spend\"]", "\"spend\""), "5:29", "a price must be a whole number from 1");
-    one(&pumping("{ RO = 5 }", "[]", "\"spend\""), "5:42", "`spend` has no limit");
-    one(&pumping("{ RO = 5 }", "[\"spent\"]", "\"spend\""), "5:43", "there is no limit `spent`");
-    one(&pumping("{ RO = 5 }", "[\"spend\"]", "\"few\""), "5:63", "there is no limit `few`");
+    one(&pumping("{ VN = 5 }", "[\"spend\"]", "\"few\""), "5:22", "no price for RO, where codes are sent to");
+    one(&pumping("{ RO = 0 }", "[\"spend\"]", "\"few\""), "5:29", "a price must be a whole number from 1");
+    one(&pumping("{ RO = 5 }", "[]", "\"few\""), "5:42", "`spend` has no limit");
+    one(&pumping("{ RO = 5 }", "[\"spent\"]", "\"few\""), "5:43", "there is no limit `spent`");
+    one(&pumping("{ RO = 5 }", "[\"spend\"]", "\"fewer\""), "5:63", "there is no limit `fewer`");
+    one(&pumping("{ RO = 5 }", "[\"spend\", \"spend\"]", "\"few\""), "5:52", "limit `spend` is given twice");
+    one(&pumping("{ RO = 5 }", "[\"spend\", \"daily\"]", "\"daily\""), "5:72", "limit `daily` is one of `spend`");
+    one(&pumping("{ RO = 6 }", "[\"spend\"]", "\"few\""), "5:22", "cost 6 never fits limit `spend`, which takes 5");
+    let elsewhere = pumping("{ RO = 5, VN = 6 }", "[\"spend\", \"daily\"]", "\"few\"");
+    assert!(tollgate_policy::Policy::parse(&elsewhere).is_ok(), "no code is sent to VN");
+    one(&otp("countries = [\"RO\", \"VN\", \"RO\"]"), "4:26", "country RO is given twice");
 }
 
 #[test]
