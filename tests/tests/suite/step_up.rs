@@ -153,6 +153,11 @@ fn a_right_code_freshens_its_session_alone_and_for_five_minutes() {
     let (mine, other) = (site.token("s1", &old), site.token("s2", &old));
     assert!(is_challenged(&site.payout(&mine)));
     assert_eq!(site.verify(&mine, None), json!({ "verified": true }));
+    // One that was too old when it was first seen, too.
+    let stale = site.token("s4", &json!({ "acr": "mfa", "auth_time": now }));
+    assert!(is_challenged(&site.payout(&stale)));
+    let refreshed = site.token("s4", &json!({ "acr": "mfa", "auth_time": site.now() }));
+    assert!(is_challenged(&site.payout(&refreshed)));
     assert_eq!(site.payout(&mine).0, 200);
     // Neither another sign-in of hers, nor somebody else in a session of that name.
     assert!(is_challenged(&site.payout(&other)));
