@@ -204,6 +204,22 @@ fn nothing_is_believed_but_a_signature_by_the_named_key_with_a_pinned_algorithm(
 }
 
 #[test]
+fn a_token_of_another_kind_is_no_access_token() {
+    let one = Signer::new("one");
+    let (_, verifier) = world(&[&one]);
+    let of = |typ: Value| one.sign_under(&json!({ "alg": "ES256", "kid": "one", "typ": typ }), &claims());
+    block_on(async {
+        for typ in ["logout+jwt", "secevent+jwt", "dpop+jwt", "JOSE", ""] {
+            let refused = verifier.verify(&of(typ.into()), at(NOW)).await;
+            assert!(matches!(refused, Err(Rejected::Audience)), "{typ}");
+        }
+        for typ in [json!("JWT"), json!("jwt"), json!("at+JWT"), json!("application/at+jwt"), Value::Null] {
+            assert!(verifier.verify(&of(typ.clone()), at(NOW)).await.is_ok(), "{typ}");
+        }
+    });
+}
+
+#[test]
 fn edwards_curves_are_verified_and_shared_secrets_in_the_set_are_no_keys() {
     let random = SystemRandom::new();
     let pair = Ed25519KeyPair::from_pkcs8(Ed25519KeyPair::generate_pkcs8(&random).unwrap().as_ref()).unwrap();
