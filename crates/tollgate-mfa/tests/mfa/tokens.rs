@@ -294,6 +294,26 @@ fn keys_are_fetched_again_once_they_are_old_and_one_that_was_withdrawn_is_none_a
 }
 
 #[test]
+fn an_issuer_that_is_gone_keeps_nobody_waiting_for_whom_there_is_a_key() {
+    let one = Signer::new("one");
+    let (server, verifier) = world(&[&one]);
+    let verifier = verifier.with_ages(Ages { fresh: AGE, cooldown: NEVER, kept: NEVER, retry: Duration::ZERO });
+    block_on(async {
+        assert!(verifier.verify(&one.sign(&claims()), at(NOW)).await.is_ok());
+        server.0.is_gone.store(true, Ordering::SeqCst);
+        let verifier = verifier.with_ages(Ages { fresh: AGE, cooldown: AGE, kept: NEVER, retry: Duration::ZERO });
+        std::thread::sleep(AGE);
+        assert!(verifier.verify(&one.sign(&claims()), at(NOW)).await.is_ok());
+        let tried = verifier.keys().fetches();
+        let verifier = verifier.with_ages(Ages { fresh: AGE, cooldown: NEVER, kept: NEVER, retry: Duration::ZERO });
+        for _ in 0..20 {
+            assert!(verifier.verify(&one.sign(&claims()), at(NOW)).await.is_ok());
+        }
+        assert_eq!((tried, verifier.keys().fetches()), (2, 2));
+    });
+}
+
+#[test]
 fn a_key_that_is_new_at_the_issuer_is_found_after_the_cooldown_by_one_request() {
     let (one, two, stranger) = (Signer::new("one"), Signer::new("two"), Signer::new("nobody"));
     let (server, verifier) = world(&[&one]);
