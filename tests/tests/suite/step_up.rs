@@ -5,6 +5,7 @@ use crate::harness::{json as printed, repository, run, run_at_root, stderr, stdo
 use crate::issuer::{AUDIENCE, Issuer, Signer};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use tollgate::mfa::Action;
 use tollgate::{Clock, SystemClock};
 
 /// What must not be done with somebody's token alone.
@@ -152,6 +153,11 @@ fn case_52_an_auth_time_that_is_missing_in_milliseconds_in_the_future_or_merely_
     site.dev.advance_ms(301_000);
     assert!(is_challenged(&site.payout(&fresh(now))));
     assert!(is_challenged(&site.payout(&fresh(site.now()))));
+    // One that was too old when it was first seen, too.
+    let stale = site.token("s4", &json!({ "acr": "mfa", "auth_time": now }));
+    assert!(is_challenged(&site.payout(&stale)));
+    let refreshed = site.token("s4", &json!({ "acr": "mfa", "auth_time": site.now() }));
+    assert!(is_challenged(&site.payout(&refreshed)));
     // A new sign-in does.
     assert_eq!(site.payout(&site.token("s3", &json!({ "acr": "mfa", "auth_time": site.now() }))).0, 200);
 }
