@@ -16,7 +16,7 @@ use http::StatusCode;
 use http::request::Parts;
 use std::sync::Arc;
 use tollgate_core::{Charges, Decision};
-use tollgate_dynamodb::{Event, Limiter, Store, Taken};
+use tollgate_dynamodb::{Limiter, Store, Taken};
 use tollgate_mfa::Sessions;
 use tollgate_policy::{LivePolicy, up_to};
 use tracing::Instrument;
@@ -124,21 +124,9 @@ impl<S: Store> Gate<S> {
 
     async fn decide(&self, asked: &Asked<'_>) -> Result<(Decided, Vec<Charges>, Taken)> {
         let Identified { plan, names_unknown_plan, resolution } = identify(asked)?;
-        if names_unknown_plan {
-            self.meter(Event::UnknownPlan);
-        }
-        for (limit, _) in resolution.missing() {
-            self.meter(Event::MissingDimension(limit.as_str()));
-        }
-        if let Some(doubt) = asked.doubt() {
-            self.meter(doubt.event());
-        }
+        identify::record(self.limiter.store().meter(), names_unknown_plan, &resolution, asked.doubt());
         let (decision, taken) = self.limiter.take_unsettled(&resolution.charges).await?;
         Ok((Decided { decision, plan }, resolution.charges, taken))
-    }
-
-    fn meter(&self, event: Event<'_>) {
-        self.limiter.store().meter().record(event);
     }
 }
 

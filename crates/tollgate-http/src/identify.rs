@@ -10,6 +10,7 @@ use http::Method;
 use http::request::Parts;
 use std::borrow::Cow;
 use tollgate_core::Timestamp;
+use tollgate_dynamodb::{Event, Meter};
 use tollgate_policy::{Error, Exemption, IfMissing, Policy, Resolution, Result, Route, RouteCharge, RouteMatch};
 
 /// What a policy says of a request.
@@ -54,6 +55,19 @@ pub(crate) struct Identified {
     pub(crate) resolution: Resolution,
 }
 
+/// Has it counted what is odd about a request that is charged so.
+pub(crate) fn record(meter: &dyn Meter, names_unknown_plan: bool, resolution: &Resolution, doubt: Option<Doubt>) {
+    if names_unknown_plan {
+        meter.record(Event::UnknownPlan);
+    }
+    for (limit, _) in resolution.missing() {
+        meter.record(Event::MissingDimension(limit.as_str()));
+    }
+    if let Some(doubt) = doubt {
+        meter.record(doubt.event());
+    }
+}
+
 /// Identifies the caller of `asked`.
 pub(crate) fn identify(asked: &Asked<'_>) -> Result<Identified> {
     let (policy, route) = (asked.policy, asked.matched.route);
@@ -92,8 +106,20 @@ pub struct Explained<'a> {
     pub dimensions: Vec<(&'a str, Option<String>)>,
     /// The keys, and what is charged on them.
     pub resolution: Resolution,
+    doubt: Option<Doubt>,
+}
+
+impl Explained<'_> {
     /// What is odd about the client's address, if it was asked for: `unproven_address` or `shared_address`.
-    pub doubt: Option<&'static str>,
+    #[must_use]
+    pub fn doubt(&self) -> Option<&'static str> {
+        self.doubt.map(Doubt::as_str)
+    }
+
+    /// Has `meter` count what is odd about the request, as the layer does with each that it charges: for whoever charges one in its place.
+    pub fn record(&self, meter: &dyn Meter) {
+        record(meter, self.names_unknown_plan, &self.resolution, self.doubt);
+    }
 }
 
 /// What the layer would make of a request that [`matched`] has found on a route, charging nothing. `body` is what
@@ -126,6 +152,6 @@ pub fn explain<'a>(
             }
         }
     }
-    let doubt = asked.doubt().map(Doubt::as_str);
+    let doubt = asked.doubt();
     Ok(Explained { plan, names_unknown_plan, dimensions, resolution, doubt })
 }

@@ -167,3 +167,4 @@ pub use identify::{Explained, Matched, explain, matched};
 pub use language::preferred as preferred_languages;
 pub use layer::{Tollgate, TollgateLayer};
 pub use step_up::{GRANT_HEADER, authentication, caller, demand, vouched};
+pub use wait::retry_after;

@@ -11,7 +11,8 @@ pub(crate) fn seconds(wait: Duration) -> u64 {
 }
 
 /// The seconds of `Retry-After` (RFC 9110 section 10.2.3): rounded up, at least 1.
-pub(crate) fn retry_after(wait: Duration) -> u64 {
+#[must_use]
+pub fn retry_after(wait: Duration) -> u64 {
     seconds(wait).max(1)
 }
 

@@ -8,13 +8,16 @@ use tollgate_core::Timestamp;
 /// From here on a number of seconds is a number of milliseconds that somebody has mistaken: the year 5138, and 1973.
 const MILLISECONDS: u64 = 100_000_000_000;
 
-/// Reads the claim: a number, whose fraction is dropped, or one in digits, as an HTTP API's authorizer and the context of a Lambda
-/// authorizer have it. `None` for everything else, milliseconds among it.
+/// Reads the claim: a number, or one in digits, as an HTTP API's authorizer and the context of a Lambda authorizer have it; its fraction
+/// is dropped. `None` for everything else, milliseconds among it.
 #[must_use]
 pub fn read(claim: &Value) -> Option<Timestamp> {
     let seconds = match claim {
         Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
-        Value::String(text) => digits(text),
+        Value::String(text) => match text.split_once('.') {
+            Some((whole, fraction)) => digits(fraction).and_then(|_| digits(whole)),
+            None => digits(text),
+        },
         _ => None,
     };
     seconds.filter(|seconds| (1..MILLISECONDS).contains(seconds)).map(Timestamp::from_secs)
@@ -41,8 +44,11 @@ mod tests {
     #[test]
     fn seconds_are_read_as_numbers_and_as_digits() {
         let at = Some(Timestamp::from_secs(1_767_225_599));
-        for claim in [json!(1_767_225_599), json!("1767225599"), json!(1_767_225_599.9), json!("01767225599")] {
+        for claim in [json!(1_767_225_599), json!(1_767_225_599.9), json!("01767225599")] {
             assert_eq!(read(&claim), at, "{claim}");
+            // As gateways write it.
+            let text = claim.as_str().map_or_else(|| claim.to_string(), str::to_owned);
+            assert_eq!(read(&json!(text)), at, "{text:?}");
         }
     }
 
@@ -60,6 +66,10 @@ mod tests {
             json!("+1767225599"),
             json!("1.767225599E9"),
             json!("1767225599 "),
+            json!("1767225599."),
+            json!(".9"),
+            json!("1767225599.9.9"),
+            json!("1767225599.+9"),
             json!("2026-01-01T00:00:00Z"),
             json!(""),
             json!("٣"),

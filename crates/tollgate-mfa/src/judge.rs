@@ -1,7 +1,7 @@
 //! Whether a caller may go on: by its token, by what a factor has verified in its session, or by a grant for this one action.
 //!
 //! Invariant: nobody goes on without an authentication that is fresh, sufficient and not revoked, of this subject and session; of
-//! what a token says only its `auth_time` tells when that was, never when the token was made, and within a session it never moves.
+//! what a token says only its `auth_time` tells when that was, never when the token was made; of a session the earliest counts.
 
 use crate::authentication::{Authentication, LEEWAY, Shortcoming};
 use crate::grant::Grant;
@@ -20,26 +20,15 @@ pub struct Evidence {
     pub session: Option<Session>,
 }
 
-/// What a caller goes on by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Basis {
-    /// What a factor has verified in its session.
-    Record,
-    /// Its token. Its sign-in is still to be remembered for the session, at that instant; see [`Evidence::signed_in`].
-    Token,
-}
-
 impl Evidence {
     /// Whether the caller may do what asks for an authentication of its session.
     ///
     /// # Errors
     ///
     /// What the best of its authentications falls short of.
-    pub fn judge(&self, required: &StepUp, now: Timestamp) -> Result<Basis, Shortcoming> {
-        let record = self.record(required, now).map(|()| Basis::Record);
-        record.or_else(|of_record| {
-            self.token(required, now).map(|()| Basis::Token).map_err(|of_token| of_token.max(of_record))
-        })
+    pub fn judge(&self, required: &StepUp, now: Timestamp) -> Result<(), Shortcoming> {
+        let record = self.record(required, now);
+        record.or_else(|of_record| self.token(required, now).map_err(|of_token| of_token.max(of_record)))
     }
 
     fn record(&self, required: &StepUp, now: Timestamp) -> Result<(), Shortcoming> {
@@ -65,9 +54,15 @@ impl Evidence {
         Authentication { at, ..token.clone() }.meets(required, now)
     }
 
-    /// The sign-in of the session, if it is remembered.
+    /// When the sign-in was, if the token tells of an earlier one than is remembered of its session. It has to be remembered whether
+    /// the caller may go on or not: one who is refused comes again with a token that was made anew.
     #[must_use]
-    pub fn signed_in(&self) -> Option<Timestamp> {
+    pub fn sign_in(&self, now: Timestamp) -> Option<Timestamp> {
+        let told = self.token.as_ref().map(|token| token.at).filter(|at| *at <= now + LEEWAY)?;
+        self.signed_in().is_none_or(|known| told < known).then_some(told)
+    }
+
+    fn signed_in(&self) -> Option<Timestamp> {
         self.session.as_ref()?.signed_in
     }
 

@@ -21,8 +21,8 @@
 //! A route's `step_up` ([`StepUp`](tollgate_policy::StepUp)) is met by any one of these, if it is fresh and of the right class:
 //!
 //! - **The token's `auth_time`**, with its `acr` and `amr`. When the token was made (`iat`) does not matter, since a refresh makes one
-//!   without anybody proving anything; for the same reason the first `auth_time` that was good enough for a sign-in is remembered, and
-//!   a later one in the same sign-in counts as that.
+//!   without anybody proving anything; for the same reason the earliest `auth_time` that was seen of a sign-in is remembered, whether it
+//!   was good enough or not, and a later one in the same sign-in counts as that.
 //! - **A record** that a verified factor has written for this subject and session. Cognito lets nobody set `acr`, `amr` or `auth_time`
 //!   of a token; so this is how a factor of one's own freshens a session.
 //! - **A grant**, and nothing else, where the route says `bind`.
@@ -46,6 +46,6 @@ pub mod token;
 pub use authentication::{Authentication, LEEWAY, Shortcoming};
 pub use error::{Error, Result};
 pub use grant::{Action, Grant, GrantId};
-pub use judge::{Basis, Evidence};
+pub use judge::Evidence;
 pub use record::{Revoke, Session, SessionWrite, Subject, Verified};
 pub use sessions::{Begun, Caller, Sessions, Usable};

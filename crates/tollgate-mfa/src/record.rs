@@ -1,7 +1,7 @@
 //! What is remembered of a subject and of one of its sessions, and the conditional writes on it, as data.
 //!
 //! A subject has an epoch, which every revocation raises; a record of a session has the epoch that its verification began in.
-//! Invariants: a record of an earlier epoch is never good again; what a session's sign-in was is remembered once and never moves; a
+//! Invariants: a record of an earlier epoch is never good again; a session's sign-in never moves on; a
 //! subject's revocation never moves back, whatever its clocks do. [`SessionWrite::apply`] and [`Revoke::apply`] are the
 //! meaning of what [`crate::storage`] renders.
 
@@ -29,8 +29,8 @@ pub struct Verified {
 /// What is remembered of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Session {
-    /// The `auth_time` of the first token of it that was good enough. A later one in a token of the same sign-in was refreshed, and
-    /// nobody has proved anything by that.
+    /// The earliest `auth_time` that a token of it had. A later one in a token of the same sign-in was refreshed, and nobody has proved
+    /// anything by that.
     pub signed_in: Option<Timestamp>,
     /// What a factor has verified last.
     pub verified: Option<Verified>,
@@ -39,7 +39,7 @@ pub struct Session {
 /// A conditional write of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SessionWrite {
-    /// When its sign-in was, unless that is known.
+    /// When its sign-in was, unless it is known to be as early.
     SignIn(Timestamp),
     /// What a factor has verified, unless a later one is there.
     Verify(Verified),
@@ -51,7 +51,10 @@ impl SessionWrite {
     pub fn apply(&self, session: Option<&Session>) -> Option<Session> {
         let session = session.cloned().unwrap_or_default();
         match self {
-            Self::SignIn(at) => session.signed_in.is_none().then_some(Session { signed_in: Some(*at), ..session }),
+            Self::SignIn(at) => {
+                let is_earlier = session.signed_in.is_none_or(|known| *at < known);
+                is_earlier.then_some(Session { signed_in: Some(*at), ..session })
+            }
             Self::Verify(verified) => {
                 let at = verified.authentication.at;
                 let is_latest = session.verified.as_ref().is_none_or(|known| known.authentication.at <= at);

@@ -7,7 +7,7 @@
 use crate::authentication::{Authentication, Shortcoming};
 use crate::error::Result;
 use crate::grant::{Action, Grant, GrantId};
-use crate::judge::{Basis, Evidence};
+use crate::judge::Evidence;
 use crate::record::{Revoke, Session, SessionWrite, Subject, Verified};
 use crate::storage;
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Sessions {
     }
 
     /// Whether `caller`, whose token says `token`, may do what asks for an authentication of its session. Two reads; a write more for
-    /// the first token of a sign-in that is good enough.
+    /// the first token of a sign-in.
     ///
     /// # Errors
     ///
@@ -84,15 +84,12 @@ impl Sessions {
     ) -> Result<std::result::Result<(), Shortcoming>> {
         let call = self.items.begin();
         let (subject, session) = self.read(&call, caller).await?;
-        let evidence = Evidence { token, subject, session };
-        let judged = evidence.judge(required, self.items.now());
-        let (Ok(Basis::Token), None) = (judged, evidence.signed_in()) else { return Ok(judged.map(|_| ())) };
-        let (Some(name), Some(at)) = (&caller.session, evidence.token.as_ref().map(|token| token.at)) else {
-            return Ok(Ok(()));
-        };
-        // Somebody else may have remembered another instant meanwhile.
-        let session = Some(self.write_session(&call, caller, name, &SessionWrite::SignIn(at)).await?);
-        Ok(Evidence { session, ..evidence }.judge(required, self.items.now()).map(|_| ()))
+        let mut evidence = Evidence { token, subject, session };
+        if let (Some(name), Some(at)) = (&caller.session, evidence.sign_in(self.items.now())) {
+            // Somebody else may have remembered an earlier one meanwhile.
+            evidence.session = Some(self.write_session(&call, caller, name, &SessionWrite::SignIn(at)).await?);
+        }
+        Ok(evidence.judge(required, self.items.now()))
     }
 
     /// Whether a grant lets `caller` do `action`; it still has to be [used](Self::consume). Two reads.

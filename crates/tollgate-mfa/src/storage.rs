@@ -1,7 +1,7 @@
 //! Writes as DynamoDB expressions, word for word, and items as attributes.
 //!
 //! ```text
-//! sign in   attribute_not_exists(#signed_in)
+//! sign in   attribute_not_exists(#signed_in) OR #signed_in > :at
 //!           SET #signed_in = :at, #x = :x
 //! verify    attribute_not_exists(#at) OR #at <= :at
 //!           SET #at = :at, #acr = :acr, #amr = :amr, #epoch = :epoch, #x = :x
@@ -61,7 +61,7 @@ pub fn session(write: &SessionWrite, expires_at: u64) -> Expressions {
     let (condition, set) = match write {
         SessionWrite::SignIn(at) => {
             let (name, at) = (name(&mut out, SIGNED_IN), value(&mut out, "at", number(at.as_nanos())));
-            (format!("attribute_not_exists({name})"), format!("{name} = {at}"))
+            (format!("attribute_not_exists({name}) OR {name} > {at}"), format!("{name} = {at}"))
         }
         SessionWrite::Verify(verified) => {
             let set = verification(&mut out, verified);

@@ -3,8 +3,7 @@
 use crate::charge::Charged;
 use crate::event::RestRequest;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
-use tollgate::http::CHARGED;
+use tollgate::http::{CHARGED, retry_after};
 
 /// An HTTP API's caller who is not signed in.
 pub(crate) fn kept_out() -> Value {
@@ -12,13 +11,13 @@ pub(crate) fn kept_out() -> Value {
 }
 
 /// One who is.
-pub(crate) fn let_in(claims: &Map<String, Value>) -> Value {
-    json!({ "isAuthorized": true, "context": context(claims) })
+pub(crate) fn let_in(context: Map<String, Value>) -> Value {
+    json!({ "isAuthorized": true, "context": context })
 }
 
 /// The policy for a REST API's request.
-pub(crate) fn policy(request: &RestRequest, claims: &Map<String, Value>, charged: &Charged) -> Value {
-    let mut context = context(claims);
+pub(crate) fn policy(request: &RestRequest, mut context: Map<String, Value>, charged: &Charged) -> Value {
+    let principal = principal(&context);
     let effect = match charged {
         Charged::Left => "Allow",
         Charged::Here => {
@@ -26,13 +25,12 @@ pub(crate) fn policy(request: &RestRequest, claims: &Map<String, Value>, charged
             "Allow"
         }
         Charged::Denied(wait) => {
-            let wait = wait.map_or_else(String::new, |wait| seconds(wait).to_string());
-            context.insert("retryAfter".to_owned(), wait.into());
+            context.insert("retryAfter".to_owned(), retry_after(*wait).to_string().into());
             "Deny"
         }
     };
     json!({
-        "principalId": claims.get("sub").and_then(Value::as_str).unwrap_or_default(),
+        "principalId": principal,
         "policyDocument": {
             "Version": "2012-10-17",
             "Statement": [{ "Action": "execute-api:Invoke", "Effect": effect, "Resource": request.resource }],
@@ -41,8 +39,13 @@ pub(crate) fn policy(request: &RestRequest, claims: &Map<String, Value>, charged
     })
 }
 
+/// Who it is, for the gateway's logs.
+pub(crate) fn principal(context: &Map<String, Value>) -> Value {
+    context.get("sub").cloned().unwrap_or_else(|| "".into())
+}
+
 /// Claims as text, which is all that the context of an authorizer takes; methods of authentication with blanks between.
-fn context(claims: &Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn context(claims: &Map<String, Value>) -> Map<String, Value> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
@@ -55,9 +58,4 @@ fn context(claims: &Map<String, Value>) -> Map<String, Value> {
     let ours = [CHARGED, "retryAfter"];
     let passed = claims.iter().filter(|(name, _)| !ours.contains(&name.as_str()));
     passed.filter_map(|(name, value)| Some((name.clone(), text(value)?.into()))).collect()
-}
-
-/// Whole seconds that are not too early, at least 1.
-fn seconds(wait: Duration) -> u64 {
-    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }

@@ -2,8 +2,8 @@
 //!
 //! | API | who is not authenticated | who is over a limit |
 //! | --- | --- | --- |
-//! | REST (events of version 1.0) | 401: the invocation fails with `Unauthorized` | denied, which the template's gateway response makes 429 |
-//! | HTTP (version 2.0) | 403: that API has one answer to whoever is not let in | let in; the layer in the function behind answers 429 |
+//! | REST (events without a version) | 401: the invocation fails with `Unauthorized` | denied, which the template's gateway response makes 429 |
+//! | HTTP (payload format 2.0; 1.0 is refused) | 403: that API has one answer to whoever is not let in | let in; the layer in the function behind answers 429 |
 //!
 //! A gateway response has one status for all denials, so that nothing else may deny on a REST API; step-up is the layer's on both.
 //! Invariants: what is passed on of a token are its verified claims, and nothing else of the request; what nobody can decide lets
@@ -74,7 +74,7 @@ pub enum Failure {
     #[error("the authorizer cannot decide")]
     Undecided,
     /// The event is no authorizer's.
-    #[error("the event is none of an authorizer with the payload of a request")]
+    #[error("the event is none of a REQUEST authorizer of a REST API, or of an HTTP API with payload format 2.0")]
     Event,
 }
 
@@ -127,11 +127,12 @@ impl<F: Fetch, S: Store> Authorizer<F, S> {
                 return event.refused();
             }
         };
+        let context = answer::context(&claims);
         match event {
-            Event::Http(_) => Ok(answer::let_in(&claims)),
+            Event::Http(_) => Ok(answer::let_in(context)),
             Event::Rest(request) => {
-                let charged = charge::charge(&self.policy.current(), &self.limiter, &request, &claims, now).await?;
-                Ok(answer::policy(&request, &claims, &charged))
+                let charged = charge::charge(&self.policy.current(), &self.limiter, &request, &context, now).await?;
+                Ok(answer::policy(&request, context, &charged))
             }
         }
     }

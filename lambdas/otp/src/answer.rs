@@ -6,6 +6,7 @@ use lambda_http::http::{StatusCode, header};
 use lambda_http::{Body, Error, Response};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tollgate::http::retry_after;
 use tollgate::mfa::GrantId;
 use tollgate::tollgate_policy;
 use tollgate_otp::{Denied, Issued, Verification};
@@ -13,18 +14,13 @@ use tollgate_otp::{Denied, Issued, Verification};
 /// An answer.
 pub(crate) type Answer = Result<Response<Body>, Error>;
 
-/// Whole seconds that are not too early, at least 1 (RFC 9110 section 10.2.3).
-fn seconds(wait: Duration) -> u64 {
-    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
-}
-
 fn respond(status: StatusCode, body: &Value) -> Answer {
     let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");
     Ok(response.header(header::CACHE_CONTROL, "no-store").body(Body::from(body.to_string()))?)
 }
 
 fn wait(status: StatusCode, error: &str, message: &str, wait: Duration) -> Answer {
-    let seconds = seconds(wait);
+    let seconds = retry_after(wait);
     let mut answer = respond(status, &json!({ "error": error, "message": message, "retryAfter": seconds }))?;
     answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     Ok(answer)
@@ -32,7 +28,7 @@ fn wait(status: StatusCode, error: &str, message: &str, wait: Duration) -> Answe
 
 /// 202: a message is on its way, if there is anywhere to send it.
 pub(crate) fn sent(issued: &Issued) -> Answer {
-    let (expires_in, resend_after) = (issued.expires_in.as_secs(), seconds(issued.resend_after));
+    let (expires_in, resend_after) = (issued.expires_in.as_secs(), retry_after(issued.resend_after));
     let challenge = issued.challenge.to_string();
     let body = json!({ "challenge": challenge, "expires_in": expires_in, "resend_after": resend_after });
     respond(StatusCode::ACCEPTED, &body)
@@ -94,9 +90,9 @@ pub(crate) fn no_active() -> Answer {
     respond(StatusCode::GONE, &json!({ "error": "no_active_otp", "message": message }))
 }
 
-fn locked(retry_after: Duration) -> Answer {
+fn locked(rest: Duration) -> Answer {
     let message = "too many wrong codes; ask for another one later";
-    wait(StatusCode::TOO_MANY_REQUESTS, "locked", message, retry_after)
+    wait(StatusCode::TOO_MANY_REQUESTS, "locked", message, rest)
 }
 
 /// What is said where there is no answer.

@@ -39,6 +39,11 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
 }
 
 impl Factor<'_> {
+    /// Whether a right code proves something else than itself.
+    pub(crate) fn proves(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// The code was right that was sent by `channel`: the session is fresh, or whoever has the grant may do `action` once.
     pub(crate) async fn prove(
         &self,

@@ -47,6 +47,10 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
             Ok(factor) => factor,
             Err(error) => return answer::unknown(&error),
         };
+        // Before the code is used up for a grant that there is none of.
+        if action.is_some() && !factor.proves() {
+            return answer::bad_request("a code gives no grant here; verify it without `action`");
+        }
         let (to, checked) = match self.compare(&policy, &caller, &typed).await {
             Ok(compared) => compared,
             Err(error) => return answer::failed(&error),

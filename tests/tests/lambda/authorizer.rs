@@ -1,15 +1,24 @@
 //! The authorizer's executable, asked as REST and HTTP APIs ask it; and the sample API behind it.
 
-use crate::harness::{AUTHORIZER, Function, SAMPLE_API, SECRETS, TABLE, TaskRoot, endpoint, unique};
+use crate::emf;
+use crate::harness::{AUTHORIZER, Function, SAMPLE_API, SECRETS, TABLE, TaskRoot, endpoint, store, unique};
 use crate::init::failure_of;
 use crate::issuer::{AUDIENCE, Issuer, Signer};
+use crate::printed::sum;
 use serde_json::{Value, json};
-use tollgate::{Clock, SystemClock};
+use std::time::Duration;
+use tollgate::{Clock, ItemKey, Key, SystemClock};
+use tollgate_core::{LimitName, Override, TokenBucket};
+use tollgate_dynamodb::admin::{self, Order};
 
 async fn start(issuer: &Issuer) -> Function {
+    start_with(issuer, TaskRoot::with_sample_policy()).await
+}
+
+async fn start_with(issuer: &Issuer, root: TaskRoot) -> Function {
     let variables =
         [("TOLLGATE_ISSUER", issuer.url()), ("TOLLGATE_AUDIENCE", AUDIENCE), ("TOLLGATE_ALGORITHMS", "ES256")];
-    Function::start_with(AUTHORIZER, TaskRoot::with_sample_policy(), &variables).await
+    Function::start_with(AUTHORIZER, root, &variables).await
 }
 
 fn now() -> u64 {
@@ -30,6 +39,17 @@ fn rest(method: &str, path: &str, token: &str) -> Value {
         "multiValueQueryStringParameters": null,
         "requestContext": { "requestId": "r", "stage": "live", "identity": { "sourceIp": "203.0.113.7" } },
     })
+}
+
+/// What the function behind is sent of a request that was let in.
+fn behind(mut event: Value, context: &Value) -> Value {
+    let (method, path) = (event["httpMethod"].clone(), event["path"].clone());
+    let of_function = json!({
+        "authorizer": context, "httpMethod": method, "path": path, "resourcePath": "/api/{proxy+}",
+    });
+    event["requestContext"].as_object_mut().unwrap().extend(of_function.as_object().unwrap().clone());
+    (event["body"], event["isBase64Encoded"]) = (Value::Null, false.into());
+    event
 }
 
 fn effect(answer: &Value) -> &str {
@@ -94,7 +114,14 @@ async fn whoever_is_not_signed_in_is_unauthorized_on_a_rest_api_and_kept_out_of_
     let mut twice = rest("GET", "/api/search", &token);
     twice["multiValueHeaders"]["Authorization"] = json!([format!("Bearer {token}"), format!("Bearer {forged}")]);
     assert_eq!(authorizer.invoke(&twice).await.unwrap_err().1, "Unauthorized");
-    assert_ne!(authorizer.invoke(&json!({ "x": 1 })).await.unwrap_err().1, "Unauthorized");
+    twice["multiValueHeaders"]["Authorization"] = json!([format!("Bearer {token}"), "Bearer é"]);
+    assert_eq!(authorizer.invoke(&twice).await.unwrap_err().1, "Unauthorized");
+    // An HTTP API that asks in the format of REST APIs would be charged by its function again.
+    let mut old = rest("GET", "/api/search", &token);
+    old["version"] = "1.0".into();
+    for other in [old, json!({ "x": 1 })] {
+        assert!(authorizer.invoke(&other).await.unwrap_err().1.contains("payload format 2.0"));
+    }
     // Its keys were there before the first token, and nobody had them asked for again.
     assert_eq!(issuer.asked(), 1);
 }
@@ -130,14 +157,7 @@ async fn the_sample_api_charges_no_request_twice_and_asks_for_step_up_behind_eit
     };
     let ask = async |authorizer: &mut Function, api: &mut Function, method: &str, path: &str, token: &str| {
         let answer = authorizer.invoke(&rest(method, path, token)).await.unwrap();
-        let mut event = rest(method, path, token);
-        event["requestContext"]["authorizer"] = answer["context"].clone();
-        event["requestContext"]["httpMethod"] = method.into();
-        event["requestContext"]["path"] = path.into();
-        event["requestContext"]["resourcePath"] = "/api/{proxy+}".into();
-        event["body"] = Value::Null;
-        event["isBase64Encoded"] = false.into();
-        api.respond(&event).await
+        api.respond(&behind(rest(method, path, token), &answer["context"])).await
     };
     let searched = ask(&mut authorizer, &mut api, "GET", "/api/search", &token(json!({}))).await;
     assert_eq!((searched.status, searched.header("ratelimit")), (200, None));
@@ -146,6 +166,112 @@ async fn the_sample_api_charges_no_request_twice_and_asks_for_step_up_behind_eit
     assert!(stale.header("www-authenticate").unwrap().contains("insufficient_user_authentication"));
     let fresh = token(json!({ "acr": "mfa", "auth_time": now() }));
     assert_eq!(ask(&mut authorizer, &mut api, "PUT", "/api/payout-account", &fresh).await.status, 200);
+}
+
+/// A policy of one call an hour, by whatever `by` comes from, in buckets of its own.
+fn one_by(by: &str) -> String {
+    let limit = unique("one");
+    format!(
+        "version = 1
+[identity]
+by = {by}
+[plans]
+names = ['free']
+default = 'free'
+[limits.{limit}]
+key = ['by']
+rate = '1/h'
+[[routes]]
+match = 'GET /api/search'
+charge = ['{limit}']
+"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_charges_is_counted_as_the_layer_behind_counts_it() {
+    let issuer = Issuer::start();
+    let name = unique("group");
+    for (by, group) in [
+        ("'claims.group'", json!(name)),
+        ("'claims.group'", json!([name, "b"])),
+        ("'claims.group'", json!({ "in": name })),
+        ("'claims.group.in'", json!({ "in": name })),
+        ("'claims.principalId'", json!("x")),
+        ("'header.x-group'", json!("x")),
+    ] {
+        let policy = one_by(by);
+        let mut authorizer = start_with(&issuer, TaskRoot::with_policy(&policy)).await;
+        let mut api = Function::start(SAMPLE_API, TaskRoot::with_policy(&policy)).await;
+        let mut event = rest("GET", "/api/search", &issuer.token(now(), &json!({ "sub": name, "group": group })));
+        event["multiValueHeaders"]["X-Group"] = json!([format!("é-{name}")]);
+        event["headers"]["X-Group"] = format!("é-{name}").into();
+        let mut answer = authorizer.invoke(&event).await.unwrap();
+        assert_eq!((effect(&answer), &answer["context"]["tollgateCharged"]), ("Allow", &json!("true")), "{by} {group}");
+        answer["context"]["tollgateCharged"] = Value::Null;
+        answer["context"]["principalId"] = answer["principalId"].clone();
+        assert_eq!(api.respond(&behind(event, &answer["context"])).await.status, 429, "{by} {group}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cost_that_never_fits_is_the_layers_to_refuse_since_no_waiting_helps() {
+    let issuer = Issuer::start();
+    let (mut authorizer, user) = (start(&issuer).await, unique("user"));
+    let mut api = Function::start(SAMPLE_API, TaskRoot::with_sample_policy()).await;
+    // An operator's word: a search costs 5.
+    let figures = TokenBucket::new(1, 1_000_000_000, 2).unwrap().into();
+    let over = Override { figures, until: SystemClock.now() + Duration::from_secs(3600) };
+    let order = Order::Override(LimitName::new("units").unwrap(), over);
+    let item = ItemKey::shared(Key::new([("user", user.as_str())]).unwrap());
+    admin::order(&store().await, &[item], &order).await.unwrap();
+    let event = rest("GET", "/api/search", &issuer.token(now(), &json!({ "sub": user })));
+    let answer = authorizer.invoke(&event).await.unwrap();
+    assert_eq!((effect(&answer), &answer["context"]["tollgateCharged"]), ("Allow", &Value::Null), "{answer}");
+    let refused = api.respond(&behind(event, &answer["context"])).await;
+    assert_eq!((refused.status, &refused.body["error"]), (403, &json!("cost_never_fits")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_cannot_see_yet_is_left_to_the_layer() {
+    let issuer = Issuer::start();
+    let claims = json!({ "sub": "alice", "api_key": unique("key") });
+    for by in ["'api_key'", "{ body = 'x' }", "'context.partner'", "'context.authorizer.api_key'"] {
+        let mut authorizer = start_with(&issuer, TaskRoot::with_policy(&one_by(by))).await;
+        let answer = authorizer.invoke(&rest("GET", "/api/search", &issuer.token(now(), &claims))).await.unwrap();
+        assert_eq!((effect(&answer), &answer["context"]["tollgateCharged"]), ("Allow", &Value::Null), "{by}");
+    }
+    // A handler waits for its slot.
+    let pacer = "version = 1\n[limits.slots]\nkey = ['user']\nalgorithm = 'pacer'\nrate = '1/s'\nburst = 5\n\
+        [[routes]]\nmatch = 'GET /api/search'\ncharge = ['slots']\n";
+    let mut authorizer = start_with(&issuer, TaskRoot::with_policy(pacer)).await;
+    let answer = authorizer.invoke(&rest("GET", "/api/search", &issuer.token(now(), &claims))).await.unwrap();
+    assert_eq!(answer["context"]["tollgateCharged"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_odd_about_a_request_that_it_charges_is_a_metric_as_the_layers_is() {
+    let (issuer, url) = (Issuer::start(), endpoint().await);
+    let believed =
+        [("TOLLGATE_ISSUER", issuer.url()), ("TOLLGATE_AUDIENCE", AUDIENCE), ("TOLLGATE_ALGORITHMS", "ES256")];
+    let table = [("TOLLGATE_TABLE", TABLE), ("TOLLGATE_ENDPOINT_URL", url.as_str())];
+    let root = TaskRoot::with_policy(&one_by("'claims.group'"));
+    let mut authorizer = Function::printing(AUTHORIZER, root, &[&believed[..], &table].concat()).await;
+    let token = issuer.token(now(), &json!({ "sub": "alice", "plan": "gold" }));
+    authorizer.invoke(&rest("GET", "/api/search", &token)).await.unwrap();
+    let sums = emf::sums(&authorizer.printed());
+    assert_eq!(["MissingDimension", "UnknownPlan"].map(|name| sum(&sums, name, &[])), [1, 1], "{sums:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_no_uri_can_have_is_no_failure() {
+    let issuer = Issuer::start();
+    let mut authorizer = start(&issuer).await;
+    let token = issuer.token(now(), &json!({ "sub": "alice" }));
+    for path in ["/api/a b", "/api/é", "/api/%zz", "/api/\\<>", "/api/search?x", ""] {
+        let answer = authorizer.invoke(&rest("GET", path, &token)).await;
+        assert_eq!(answer.as_ref().map(effect), Ok("Allow"), "{path}: {answer:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

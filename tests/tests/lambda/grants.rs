@@ -1,14 +1,13 @@
 //! A grant for one action, used by many sandboxes at once.
 
 use crate::events::{Sender, unsigned};
-use crate::harness::{Function, SAMPLE_API, TABLE, TaskRoot, endpoint, unique};
+use crate::harness::{Function, SAMPLE_API, TaskRoot, store, unique};
 use crate::sample_api::by;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Barrier;
 use tollgate::mfa::{Action, Caller, Sessions};
-use tollgate::{Connection, Counters, DynamoStore, SystemClock};
 use tollgate_core::Key;
 use tollgate_dynamodb::Items;
 
@@ -22,15 +21,6 @@ match = 'POST /api/keys'
 charge = ['units']
 step_up = { max_age = '5min', acr = ['mfa'], bind = [] }
 ";
-
-/// Whoever looks at factors, beside the functions.
-async fn sessions() -> Sessions {
-    let connection = Connection::from_environment().endpoint_url(endpoint().await);
-    let connected = tollgate::connect(&connection).await.unwrap();
-    let store = DynamoStore::new(&connected, TABLE, Arc::new(SystemClock), Arc::new(Counters::default()));
-    store.warm_up().await.unwrap();
-    Sessions::new(Items::new(store).with_deadline(Duration::from_secs(60)))
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_thirty_processes_that_use_a_grant_at_once_one_does() {
@@ -53,7 +43,8 @@ async fn of_thirty_processes_that_use_a_grant_at_once_one_does() {
     assert_eq!(refused.status, 401, "{refused:?}");
     let action: Action = refused.body["action"].as_str().unwrap().parse().unwrap();
     let caller = Caller { subject: Key::new([("user", user.as_str())]).unwrap(), session: Some(session.clone()) };
-    let sessions = sessions().await;
+    // Whoever looks at factors, beside the functions.
+    let sessions = Sessions::new(Items::new(store().await).with_deadline(Duration::from_secs(60)));
     let begun = sessions.begin(caller).await.unwrap();
     let event = make(&sessions.grant(&begun, action, "mfa", &["otp"]).await.unwrap().to_string());
     let start = Arc::new(Barrier::new(PROCESSES));

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use tollgate::Connection;
+use std::sync::{Arc, OnceLock};
+use tollgate::{Connection, Counters, DynamoStore, SystemClock};
 use tollgate_cli::embedded::Embedded;
 use tollgate_cli::runtime_api::{Outcome, Sandbox};
 use tollgate_dynamodb::table::{CreateOptions, create, exists};
@@ -43,6 +43,15 @@ pub async fn endpoint() -> String {
         create(&connected, TABLE, CreateOptions::default()).await.expect("a table");
     }
     url
+}
+
+/// The same table, for whoever works on it beside the functions.
+pub async fn store() -> DynamoStore {
+    let connection = Connection::from_environment().endpoint_url(endpoint().await);
+    let connected = tollgate::connect(&connection).await.unwrap();
+    let store = DynamoStore::new(&connected, TABLE, Arc::new(SystemClock), Arc::new(Counters::default()));
+    store.warm_up().await.unwrap();
+    store
 }
 
 /// A name that no other test, and no earlier run, has used.

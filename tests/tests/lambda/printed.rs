@@ -35,7 +35,7 @@ fn denials(printed: &str) -> Vec<Value> {
 }
 
 /// The sum of a metric with exactly these dimensions, beside the service's.
-fn sum(sums: &BTreeMap<emf::Series, f64>, name: &str, more: &[&str]) -> u64 {
+pub fn sum(sums: &BTreeMap<emf::Series, f64>, name: &str, more: &[&str]) -> u64 {
     let mut dimensions: Vec<_> =
         more.iter().map(|text| (*text).to_owned()).chain(["Service=function".to_owned()]).collect();
     dimensions.sort();

@@ -130,8 +130,27 @@ async fn the_first_auth_time_of_a_sign_in_stays_whoever_comes_at_once() {
     let world = World::new().await;
     let both = (0..10).map(|i| world.judge(world.token(i * 20)));
     assert!(futures_util::future::join_all(both).await.iter().all(Result::is_ok));
-    world.clock.advance(Duration::from_secs(301));
+    world.clock.advance(Duration::from_secs(301 - 180));
+    // The earliest of them is the sign-in.
     assert_eq!(world.judge(world.token(0)).await, Err(Shortcoming::TooOld));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_auth_time_that_moves_after_a_refusal_counts_as_the_one_that_was_refused() {
+    let refusals = [(400, "mfa", Err(Shortcoming::TooOld)), (100, "pwd", Err(Shortcoming::Insufficient))];
+    for (seconds_ago, acr, refusal) in refusals {
+        let world = World::new().await;
+        let first = world.token(seconds_ago).map(|token| Authentication { acr: Some(acr.to_owned()), ..token });
+        assert_eq!(world.costs(world.judge(first)).await, (refusal, 3, 1));
+        world.clock.advance(Duration::from_secs(300));
+        assert_eq!(world.costs(world.judge(world.token(0))).await, (Err(Shortcoming::TooOld), 2, 0));
+    }
+    let world = World::new().await;
+    let token = world.token(0);
+    world.sessions.revoke(&world.caller.subject).await.unwrap();
+    assert_eq!(world.judge(token).await, Err(Shortcoming::Revoked));
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(world.judge(world.token(0)).await, Err(Shortcoming::Revoked));
 }
 
 #[tokio::test(flavor = "multi_thread")]

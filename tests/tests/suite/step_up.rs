@@ -5,6 +5,7 @@ use crate::harness::{json as printed, repository, run, run_at_root, stderr, stdo
 use crate::issuer::{AUDIENCE, Issuer, Signer};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use tollgate::mfa::Action;
 use tollgate::{Clock, SystemClock};
 use totp_rs::Totp;
 
@@ -83,14 +84,24 @@ impl Site {
         assert_eq!(self.ask(token, "POST", "/api/mfa/totp/confirm", "", &code.to_string()).0, 200);
     }
 
-    /// A right code for the session, or for one action.
-    fn verify(&self, token: &str, action: Option<&str>) -> Value {
+    /// What a right code is typed as.
+    fn right_code(&self, token: &str) -> Value {
         let (status, head, sent) = self.ask(token, "POST", "/api/auth/otp/send", "", r#"{"purpose":"payout"}"#);
         assert_eq!(status, 202, "{head}");
         let outbox = self.dev.ask("GET", "/dev/outbox", "").2;
         let code = &outbox.as_array().unwrap().last().unwrap()["code"];
-        let body = json!({ "challenge": sent["challenge"], "purpose": "payout", "code": code, "action": action });
-        let (status, head, body) = self.ask(token, "POST", "/api/auth/otp/verify", "", &body.to_string());
+        json!({ "challenge": sent["challenge"], "purpose": "payout", "code": code })
+    }
+
+    fn typed(&self, token: &str, code: &Value) -> (u16, String, Value) {
+        self.ask(token, "POST", "/api/auth/otp/verify", "", &code.to_string())
+    }
+
+    /// A right code for the session, or for one action.
+    fn verify(&self, token: &str, action: Option<&str>) -> Value {
+        let mut code = self.right_code(token);
+        code["action"] = action.into();
+        let (status, head, body) = self.typed(token, &code);
         assert_eq!(status, 200, "{head}");
         body
     }
@@ -152,6 +163,11 @@ fn case_52_an_auth_time_that_is_missing_in_milliseconds_in_the_future_or_merely_
     site.dev.advance_ms(301_000);
     assert!(is_challenged(&site.payout(&fresh(now))));
     assert!(is_challenged(&site.payout(&fresh(site.now()))));
+    // One that was too old when it was first seen, too.
+    let stale = site.token("s4", &json!({ "acr": "mfa", "auth_time": now }));
+    assert!(is_challenged(&site.payout(&stale)));
+    let refreshed = site.token("s4", &json!({ "acr": "mfa", "auth_time": site.now() }));
+    assert!(is_challenged(&site.payout(&refreshed)));
     // A new sign-in does.
     assert_eq!(site.payout(&site.token("s3", &json!({ "acr": "mfa", "auth_time": site.now() }))).0, 200);
 }
@@ -205,18 +221,30 @@ fn a_grant_is_good_for_its_action_and_once() {
     assert_eq!(of(200), 1, "{all:?}");
     assert_eq!(of(401) + of(429), 29, "{all:?}");
     assert!(is_challenged(&remove(&token, app, &grant)));
-    // A grant is no key to anything else.
-    assert_ne!(
-        site.ask(
-            &site.token("s9", &json!({})),
-            "PUT",
-            "/api/payout-account",
-            &format!("tollgate-grant: {grant}\r\n"),
-            "{}"
-        )
-        .0,
-        200
-    );
+}
+
+#[test]
+fn where_codes_prove_nothing_none_is_used_up_for_a_grant() {
+    let (site, _policy) = Site::under(&[("acr       = \"mfa\" #", "#")]);
+    let token = site.token("s1", &json!({}));
+    let action = &site.ask(&token, "DELETE", "/api/mfa/factors/phone", "", "").2["action"];
+    let code = site.right_code(&token);
+    let mut for_action = code.clone();
+    for_action["action"] = action.clone();
+    let (status, head, body) = site.typed(&token, &for_action);
+    assert_eq!((status, &body["error"]), (400, &json!("bad_request")), "{head}");
+    assert_eq!(site.typed(&token, &code).2, json!({ "verified": true }));
+}
+
+#[test]
+fn a_grant_is_no_key_to_a_route_that_asks_for_a_fresh_session() {
+    let site = Site::start();
+    let token = site.token("s1", &json!({}));
+    // Even one for that very request.
+    let action = Action::new("PUT", "/api/payout-account", Vec::new(), &[]).to_string();
+    let grant = site.verify(&token, Some(&action))["grant"].as_str().unwrap().to_owned();
+    let granted = format!("tollgate-grant: {grant}\r\n");
+    assert!(is_challenged(&site.ask(&token, "PUT", "/api/payout-account", &granted, "{}")));
 }
 
 #[test]

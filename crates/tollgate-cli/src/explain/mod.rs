@@ -223,7 +223,7 @@ fn explain(
                 .collect();
             explanation.step_up = matched.route.step_up().map(|required| StepUp::of(required, policy, &facts, now));
             explanation.names_unknown_plan = explained.names_unknown_plan;
-            (explanation.plan, explanation.doubt) = (explained.plan, explained.doubt);
+            (explanation.doubt, explanation.plan) = (explained.doubt(), explained.plan);
         }
         _ => {}
     }

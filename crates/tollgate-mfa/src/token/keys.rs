@@ -21,9 +21,10 @@ pub struct Ages {
     pub fresh: Duration,
     /// How long keys are good for where the issuer does not answer; a day.
     pub kept: Duration,
-    /// How long after keys were fetched they are fetched again for one that is not among them; 30 s.
+    /// How long after keys were fetched they are fetched again for one that is not among them, and how long after a fetch that failed
+    /// the next one is tried where there are keys to go by, since somebody waits for it each time; 30 s.
     pub cooldown: Duration,
-    /// How long after a fetch that failed the next one is tried; 2 s.
+    /// The same where there are none; 2 s.
     pub retry: Duration,
 }
 
@@ -185,6 +186,10 @@ impl Known {
         self.fetched.is_some_and(|since| since.is_within(ages.fresh))
     }
 
+    fn are_kept(&self, ages: &Ages) -> bool {
+        self.fetched.is_some_and(|since| since.is_within(ages.kept))
+    }
+
     fn key(&self, id: Option<&str>) -> Option<Arc<Key>> {
         match id {
             Some(_) => self.keys.iter().find(|key| key.id.as_deref() == id).cloned(),
@@ -193,8 +198,8 @@ impl Known {
     }
 
     fn may_ask(&self, ages: &Ages) -> bool {
-        let wait = |failed: bool| if failed { ages.retry } else { ages.cooldown };
-        self.tried.as_ref().is_none_or(|(since, failed)| !since.is_within(wait(failed.is_some())))
+        let wait = if self.are_kept(ages) { ages.cooldown } else { ages.retry };
+        self.tried.as_ref().is_none_or(|(since, _)| !since.is_within(wait))
     }
 
     fn take(&mut self, fetched: Result<Vec<Arc<Key>>, FetchError>) {
@@ -215,9 +220,9 @@ impl Known {
 
     /// The key, where these are the issuer's, as far as anybody knows.
     fn told(&self, id: Option<&str>, ages: &Ages) -> Result<Option<Arc<Key>>, FetchError> {
-        match (&self.fetched, &self.tried) {
-            (Some(since), _) if since.is_within(ages.kept) => Ok(self.key(id)),
-            (_, Some((_, Some(error)))) => Err(error.clone()),
+        match &self.tried {
+            _ if self.are_kept(ages) => Ok(self.key(id)),
+            Some((_, Some(error))) => Err(error.clone()),
             _ => Ok(None),
         }
     }

@@ -23,6 +23,9 @@ use tollgate_core::Timestamp;
 /// The longest token that is looked at, bytes. Gateways take headers up to about that.
 const LONGEST: usize = 16 * 1024;
 
+/// What an access token may say that it is (RFC 9068 section 4), if it says so: an issuer signs logouts and events with the same keys.
+const ACCESS_TOKEN: [&str; 3] = ["JWT", "at+jwt", "application/at+jwt"];
+
 /// Whose tokens are good, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issuer {
@@ -113,6 +116,9 @@ impl<F: Fetch> Verifier<F> {
             return Err(Rejected::Malformed);
         }
         let header = decode_header(token).map_err(|_| Rejected::Malformed)?;
+        if header.typ.is_some_and(|typ| !ACCESS_TOKEN.iter().any(|known| typ.eq_ignore_ascii_case(known))) {
+            return Err(Rejected::Audience);
+        }
         if !self.issuer.algorithms.contains(&header.alg) {
             return Err(Rejected::Algorithm);
         }

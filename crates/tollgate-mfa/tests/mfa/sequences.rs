@@ -5,9 +5,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tollgate_core::Timestamp;
-use tollgate_mfa::{
-    Authentication, Basis, Evidence, LEEWAY, Revoke, Session, SessionWrite, Subject, Verified, auth_time,
-};
+use tollgate_mfa::{Authentication, Evidence, LEEWAY, Revoke, Session, SessionWrite, Subject, Verified, auth_time};
 use tollgate_policy::StepUp;
 
 const START: u64 = 1_767_225_600;
@@ -57,7 +55,8 @@ struct Known {
     /// When its owner really signed in, and whether all was revoked since.
     signed_in: u64,
     is_revoked: bool,
-    /// Whether the gate has seen the real `auth_time` first; before that nobody can tell that it was moved.
+    /// Whether the gate has seen the real `auth_time`; before that nobody can tell that it was moved.
+    is_seen: bool,
     is_moved: bool,
     /// The verification under way: its epoch and instant.
     begun: Option<(u64, Timestamp)>,
@@ -100,16 +99,13 @@ impl World {
         let known = self.sessions[session].clone();
         let acr = known.has_acr.then(|| "mfa".to_owned());
         let token = auth_time::read(claim).map(|at| Authentication { at, acr, amr: Vec::new() });
-        let evidence = Evidence {
-            token: token.clone(),
-            subject: self.subject.unwrap_or_default(),
-            session: self.table.get(&session).cloned(),
-        };
-        let judged = evidence.judge(required, self.now());
-        if judged == Ok(Basis::Token) && evidence.signed_in().is_none() {
-            self.write(session, &SessionWrite::SignIn(token.expect("judged by it").at));
+        let subject = self.subject.unwrap_or_default();
+        let mut evidence = Evidence { token, subject, session: self.table.get(&session).cloned() };
+        if let Some(at) = evidence.sign_in(self.now()) {
+            self.write(session, &SessionWrite::SignIn(at));
+            evidence.session = self.table.get(&session).cloned();
         }
-        judged.is_ok()
+        evidence.judge(required, self.now()).is_ok()
     }
 }
 
@@ -142,10 +138,9 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
             _ if world.sessions.is_empty() => {}
             Step::Refresh { session, moves } => {
                 let session = nth(session);
-                // Once the gate has seen the sign-in, a moved `auth_time` must not help; before that nobody can tell.
-                let is_known = world.table.get(&session).is_some_and(|session| session.signed_in.is_some());
                 let known = &mut world.sessions[session];
-                if *moves && is_known {
+                // Whatever the gate said to it.
+                if *moves && known.is_seen {
                     (known.claims, known.is_moved) = (now.max(known.claims), true);
                 }
             }
@@ -169,6 +164,8 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
                 let session = nth(session);
                 let claim = spelt(world.sessions[session].claims, *spelling);
                 let passed = world.ask(session, &claim, &required);
+                let told = world.sessions[session].claims;
+                world.sessions[session].is_seen |= *spelling < 2 && told <= now + LEEWAY.as_secs();
                 let known = &world.sessions[session];
                 let fresh = |at: u64| at + MAX_AGE >= now && at <= now + LEEWAY.as_secs();
                 let by_token = known.has_acr && !known.is_revoked && *spelling < 2 && fresh(known.signed_in);

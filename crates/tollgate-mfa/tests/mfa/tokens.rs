@@ -204,6 +204,22 @@ fn nothing_is_believed_but_a_signature_by_the_named_key_with_a_pinned_algorithm(
 }
 
 #[test]
+fn a_token_of_another_kind_is_no_access_token() {
+    let one = Signer::new("one");
+    let (_, verifier) = world(&[&one]);
+    let of = |typ: Value| one.sign_under(&json!({ "alg": "ES256", "kid": "one", "typ": typ }), &claims());
+    block_on(async {
+        for typ in ["logout+jwt", "secevent+jwt", "dpop+jwt", "JOSE", ""] {
+            let refused = verifier.verify(&of(typ.into()), at(NOW)).await;
+            assert!(matches!(refused, Err(Rejected::Audience)), "{typ}");
+        }
+        for typ in [json!("JWT"), json!("jwt"), json!("at+JWT"), json!("application/at+jwt"), Value::Null] {
+            assert!(verifier.verify(&of(typ.clone()), at(NOW)).await.is_ok(), "{typ}");
+        }
+    });
+}
+
+#[test]
 fn edwards_curves_are_verified_and_shared_secrets_in_the_set_are_no_keys() {
     let random = SystemRandom::new();
     let pair = Ed25519KeyPair::from_pkcs8(Ed25519KeyPair::generate_pkcs8(&random).unwrap().as_ref()).unwrap();
@@ -274,6 +290,26 @@ fn keys_are_fetched_again_once_they_are_old_and_one_that_was_withdrawn_is_none_a
         let verifier = verifier.with_ages(Ages { fresh: AGE, cooldown: NEVER, kept: AGE, retry: NEVER });
         assert!(matches!(verifier.verify(&two.sign(&claims()), at(NOW)).await, Err(Rejected::Unavailable(_))));
         assert_eq!(verifier.keys().fetches(), before + 1);
+    });
+}
+
+#[test]
+fn an_issuer_that_is_gone_keeps_nobody_waiting_for_whom_there_is_a_key() {
+    let one = Signer::new("one");
+    let (server, verifier) = world(&[&one]);
+    let verifier = verifier.with_ages(Ages { fresh: AGE, cooldown: NEVER, kept: NEVER, retry: Duration::ZERO });
+    block_on(async {
+        assert!(verifier.verify(&one.sign(&claims()), at(NOW)).await.is_ok());
+        server.0.is_gone.store(true, Ordering::SeqCst);
+        let verifier = verifier.with_ages(Ages { fresh: AGE, cooldown: AGE, kept: NEVER, retry: Duration::ZERO });
+        std::thread::sleep(AGE);
+        assert!(verifier.verify(&one.sign(&claims()), at(NOW)).await.is_ok());
+        let tried = verifier.keys().fetches();
+        let verifier = verifier.with_ages(Ages { fresh: AGE, cooldown: NEVER, kept: NEVER, retry: Duration::ZERO });
+        for _ in 0..20 {
+            assert!(verifier.verify(&one.sign(&claims()), at(NOW)).await.is_ok());
+        }
+        assert_eq!((tried, verifier.keys().fetches()), (2, 2));
     });
 }
 
