@@ -2,11 +2,11 @@
 //!
 //! Invariant: no answer can be kept by a cache, and none has a code, a number or an account in it.
 
-use lambda_http::http::{StatusCode, header};
+use lambda_http::http::StatusCode;
 use lambda_http::{Body, Error, Response};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
-use tollgate::http::retry_after;
+use tollgate::http::{reply, retry_after};
 use tollgate::mfa::GrantId;
 use tollgate::tollgate_policy;
 use tollgate_otp::{Denied, Issued, Verification};
@@ -14,24 +14,12 @@ use tollgate_otp::{Denied, Issued, Verification};
 /// An answer.
 pub(crate) type Answer = Result<Response<Body>, Error>;
 
-fn respond(status: StatusCode, body: &Value) -> Answer {
-    let response = Response::builder().status(status).header(header::CONTENT_TYPE, "application/json");
-    Ok(response.header(header::CACHE_CONTROL, "no-store").body(Body::from(body.to_string()))?)
-}
-
-fn wait(status: StatusCode, error: &str, message: &str, wait: Duration) -> Answer {
-    let seconds = retry_after(wait);
-    let mut answer = respond(status, &json!({ "error": error, "message": message, "retryAfter": seconds }))?;
-    answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-    Ok(answer)
-}
-
 /// 202: a message is on its way, if there is anywhere to send it.
 pub(crate) fn sent(issued: &Issued) -> Answer {
     let (expires_in, resend_after) = (issued.expires_in.as_secs(), retry_after(issued.resend_after));
     let challenge = issued.challenge.to_string();
     let body = json!({ "challenge": challenge, "expires_in": expires_in, "resend_after": resend_after });
-    respond(StatusCode::ACCEPTED, &body)
+    Ok(reply::json(StatusCode::ACCEPTED, &body))
 }
 
 /// 429: no code is sent now.
@@ -40,7 +28,7 @@ pub(crate) fn denied(denied: Denied) -> Answer {
         Denied::Locked { retry_after } => locked(retry_after),
         Denied::TooSoon { retry_after } => {
             let message = "a code was sent a moment ago; wait for it, or ask again later";
-            wait(StatusCode::TOO_MANY_REQUESTS, "cooldown", message, retry_after)
+            Ok(reply::later(StatusCode::TOO_MANY_REQUESTS, "cooldown", message, retry_after))
         }
         _ => unavailable(),
     }
@@ -49,11 +37,11 @@ pub(crate) fn denied(denied: Denied) -> Answer {
 /// What became of a code.
 pub(crate) fn verified(verification: Verification) -> Answer {
     match verification {
-        Verification::Verified => respond(StatusCode::OK, &json!({ "verified": true })),
+        Verification::Verified => Ok(reply::json(StatusCode::OK, &json!({ "verified": true }))),
         Verification::WrongCode { attempts_left } => {
             let message = "this is not the code that was sent";
             let body = json!({ "error": "wrong_code", "message": message, "attempts_left": attempts_left });
-            respond(StatusCode::UNAUTHORIZED, &body)
+            Ok(reply::json(StatusCode::UNAUTHORIZED, &body))
         }
         Verification::NoActive => no_active(),
         Verification::Locked { retry_after } => locked(retry_after),
@@ -63,7 +51,7 @@ pub(crate) fn verified(verification: Verification) -> Answer {
 
 /// 200: the code was right, and this lets the action be done once.
 pub(crate) fn granted(grant: GrantId) -> Answer {
-    respond(StatusCode::OK, &json!({ "verified": true, "grant": grant.to_string() }))
+    Ok(reply::json(StatusCode::OK, &json!({ "verified": true, "grant": grant.to_string() })))
 }
 
 /// 503: nobody knows what a right code would prove, or whether that was remembered.
@@ -75,24 +63,24 @@ pub(crate) fn unknown(error: &tollgate::mfa::Error) -> Answer {
 /// 403: nothing is sent to who has not shown that he is human.
 pub(crate) fn captcha_required() -> Answer {
     let message = "solve a CAPTCHA, and send what it gives you as `captcha`";
-    respond(StatusCode::FORBIDDEN, &json!({ "error": "captcha_required", "message": message }))
+    Ok(reply::error(StatusCode::FORBIDDEN, "captcha_required", message))
 }
 
 /// 429: nothing is sent to such numbers for now.
 pub(crate) fn blocked(rest: Duration) -> Answer {
     let message = "no codes are sent to this number at the moment; use another factor, or ask again later";
-    wait(StatusCode::TOO_MANY_REQUESTS, "sending_paused", message, rest)
+    Ok(reply::later(StatusCode::TOO_MANY_REQUESTS, "sending_paused", message, rest))
 }
 
 /// 410: there is no such code.
 pub(crate) fn no_active() -> Answer {
     let message = "there is no such code: it was used, has expired, or another one was sent";
-    respond(StatusCode::GONE, &json!({ "error": "no_active_otp", "message": message }))
+    Ok(reply::error(StatusCode::GONE, "no_active_otp", message))
 }
 
 fn locked(rest: Duration) -> Answer {
     let message = "too many wrong codes; ask for another one later";
-    wait(StatusCode::TOO_MANY_REQUESTS, "locked", message, rest)
+    Ok(reply::later(StatusCode::TOO_MANY_REQUESTS, "locked", message, rest))
 }
 
 /// What is said where there is no answer.
@@ -110,38 +98,30 @@ pub(crate) fn failed(error: &tollgate_otp::Error) -> Answer {
 /// 503: nothing says that the code was wrong, or that anybody is limited.
 pub(crate) fn unavailable() -> Answer {
     let message = "codes cannot be sent or verified at the moment; try again shortly";
-    wait(StatusCode::SERVICE_UNAVAILABLE, "otp_unavailable", message, Duration::ZERO)
+    Ok(reply::later(StatusCode::SERVICE_UNAVAILABLE, "otp_unavailable", message, Duration::ZERO))
 }
 
 /// 400.
 pub(crate) fn bad_request(message: &str) -> Answer {
-    respond(StatusCode::BAD_REQUEST, &json!({ "error": "bad_request", "message": message }))
+    Ok(reply::error(StatusCode::BAD_REQUEST, "bad_request", message))
 }
 
 /// 401: who asks has not passed the first factor.
 pub(crate) fn unauthenticated() -> Answer {
-    let body = json!({ "error": "unauthenticated", "message": "sign in first" });
-    let mut answer = respond(StatusCode::UNAUTHORIZED, &body)?;
-    // RFC 6750 section 3: no error code where no token was given.
-    answer.headers_mut().insert(header::WWW_AUTHENTICATE, "Bearer".parse()?);
-    Ok(answer)
+    Ok(reply::unauthenticated())
 }
 
 /// What a browser asks before it sends a request from another origin.
 pub(crate) fn preflight() -> Answer {
-    let response = Response::builder().status(StatusCode::NO_CONTENT).header(header::ALLOW, "POST");
-    Ok(response.header(header::ACCESS_CONTROL_ALLOW_METHODS, "POST").body(Body::Empty)?)
+    Ok(reply::preflight("POST"))
 }
 
 /// 405.
 pub(crate) fn other_method() -> Answer {
-    let body = json!({ "error": "method_not_allowed", "message": "this path takes POST" });
-    let mut answer = respond(StatusCode::METHOD_NOT_ALLOWED, &body)?;
-    answer.headers_mut().insert(header::ALLOW, "POST".parse()?);
-    Ok(answer)
+    Ok(reply::other_method("POST"))
 }
 
 /// 404.
 pub(crate) fn nothing_here() -> Answer {
-    respond(StatusCode::NOT_FOUND, &json!({ "error": "not_found", "message": "there is nothing here" }))
+    Ok(reply::nothing_here())
 }
