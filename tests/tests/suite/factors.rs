@@ -1,11 +1,9 @@
 //! Second factors on a table: what each answer costs, and that the table means by a write what the write means.
 
-use crate::harness::{PATIENCE, TABLE, connected, endpoint, key};
+use crate::harness::{PATIENCE, TABLE, connected, costs, endpoint, key};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::testing::ManualClock;
@@ -58,51 +56,38 @@ impl Process {
     fn code(&self, app: &App) -> String {
         app.generate(self.clock.now().as_secs()).to_string()
     }
-
-    /// The answer, and its round trips and write units.
-    fn costs<'a, T>(
-        &'a self,
-        answer: impl Future<Output = T> + 'a,
-    ) -> Pin<Box<dyn Future<Output = (T, u64, u64)> + 'a>> {
-        Box::pin(async move {
-            let before = self.counters.counts();
-            let answer = answer.await;
-            let after = self.counters.counts();
-            (answer, after.round_trips - before.round_trips, after.write_units - before.write_units)
-        })
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_code_costs_one_write_unit_the_right_one_two_and_a_locked_factor_none() {
     let process = Process::new().await;
     let (owner, begun) = (process.account.clone(), process.begun().await);
-    let (app, round_trips, units) = process.costs(process.sets_up(&begun)).await;
+    let (app, round_trips, units) = costs(&process.counters, process.sets_up(&begun)).await;
     assert_eq!((round_trips, units), (2, 1), "a read and a write");
-    let (said, round_trips, units) = process.costs(process.factors.confirm(&owner, &begun, "x")).await;
+    let (said, round_trips, units) = costs(&process.counters, process.factors.confirm(&owner, &begun, "x")).await;
     assert!(matches!(said.unwrap(), Verification::WrongCode { left: 99, .. }));
     assert_eq!((round_trips, units), (2, 1));
     let code = process.code(&app);
-    let (said, round_trips, units) = process.costs(process.factors.confirm(&owner, &begun, &code)).await;
+    let (said, round_trips, units) = costs(&process.counters, process.factors.confirm(&owner, &begun, &code)).await;
     assert_eq!((said.unwrap(), round_trips, units), (Verification::Verified, 3, 2));
-    let (codes, round_trips, units) = process.costs(process.factors.generate(&owner)).await;
+    let (codes, round_trips, units) = costs(&process.counters, process.factors.generate(&owner)).await;
     assert_eq!((round_trips, units), (2, 1), "the item with everything in it is still below 1 KB");
     let recovery = codes.unwrap().unwrap()[0].shown().to_string();
     process.clock.advance(Duration::from_secs(30));
     for (kind, right) in [(Kind::Totp, process.code(&app)), (Kind::Recovery, recovery)] {
-        let (said, round_trips, units) = process.costs(process.factors.verify(&owner, kind, "x")).await;
+        let (said, round_trips, units) = costs(&process.counters, process.factors.verify(&owner, kind, "x")).await;
         assert!(matches!(said.unwrap(), Verification::WrongCode { .. }));
         assert_eq!((round_trips, units), (2, 1), "{kind}: wrong");
-        let (said, round_trips, units) = process.costs(process.factors.verify(&owner, kind, &right)).await;
+        let (said, round_trips, units) = costs(&process.counters, process.factors.verify(&owner, kind, &right)).await;
         assert_eq!((said.unwrap(), round_trips, units), (Verification::Verified, 3, 2), "{kind}: right");
         for _ in 0..5 {
             process.factors.verify(&owner, kind, "x").await.unwrap();
         }
-        let (said, round_trips, units) = process.costs(process.factors.verify(&owner, kind, &right)).await;
+        let (said, round_trips, units) = costs(&process.counters, process.factors.verify(&owner, kind, &right)).await;
         assert!(matches!(said.unwrap(), Verification::Locked { .. }));
         assert_eq!((round_trips, units), (1, 0), "{kind}: locked");
     }
-    let (said, round_trips, units) = process.costs(process.factors.remove(&owner, Kind::Totp)).await;
+    let (said, round_trips, units) = costs(&process.counters, process.factors.remove(&owner, Kind::Totp)).await;
     assert_eq!((said.unwrap(), round_trips, units), (true, 1, 1));
 }
 

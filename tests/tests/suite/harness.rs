@@ -1,5 +1,6 @@
 //! What the tests share: a table, stores on it, keys that nobody else has, charges, and the command.
 
+use std::future::Future;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Arc, OnceLock};
@@ -98,10 +99,7 @@ impl Client {
     }
 
     pub async fn measured_all(&self, charges: &[Charges]) -> (Decision, u64, u64) {
-        let before = self.counters.counts();
-        let decision = self.take_all(charges).await;
-        let after = self.counters.counts();
-        (decision, after.round_trips - before.round_trips, after.write_units - before.write_units)
+        costs(&self.counters, self.take_all(charges)).await
     }
 
     pub fn counts(&self) -> Counts {
@@ -181,6 +179,15 @@ pub fn stderr(output: &Output) -> String {
 
 pub fn json(output: &Output) -> serde_json::Value {
     serde_json::from_str(&stdout(output)).unwrap_or_else(|e| panic!("{e}: {} {}", stdout(output), stderr(output)))
+}
+
+/// The answer, and its round trips and write units.
+pub async fn costs<T>(counters: &Counters, answer: impl Future<Output = T>) -> (T, u64, u64) {
+    let before = counters.counts();
+    // Boxed, since the SDK's futures are large.
+    let answer = Box::pin(answer).await;
+    let after = counters.counts();
+    (answer, after.round_trips - before.round_trips, after.write_units - before.write_units)
 }
 
 /// A file of the repository.
