@@ -76,6 +76,16 @@ struct Point {
 }
 
 impl Guessing {
+    /// Counts a guess by the status of its answer, at `seconds` since the attack began.
+    fn tally(&mut self, status: u16, seconds: u64) {
+        self.guesses += 1;
+        self.compared += u64::from(matches!(status, 200 | 401));
+        self.right += u64::from(status == 200);
+        if !matches!(status, 200 | 401) {
+            self.refused_after_s.get_or_insert(seconds);
+        }
+    }
+
     /// So far at `seconds` since the attack began.
     fn mark(&mut self, seconds: u64) {
         let Self { guesses, compared, messages, .. } = *self;
@@ -216,18 +226,11 @@ async fn guess(
 ) -> Result<u64> {
     loop {
         let said = verify(target, VICTIM, ROBOT, challenge, &any_code(rng, digits)).await?;
-        done.guesses += 1;
+        done.tally(said.status, now);
         match said.status {
-            401 => done.compared += 1,
-            200 => {
-                done.compared += 1;
-                done.right += 1;
-                return Ok(0);
-            }
-            _ => {
-                done.refused_after_s.get_or_insert(now);
-                return Ok(said.body["retryAfter"].as_u64().unwrap_or(0));
-            }
+            401 => {}
+            200 => return Ok(0),
+            _ => return Ok(said.body["retryAfter"].as_u64().unwrap_or(0)),
         }
     }
 }
@@ -249,14 +252,8 @@ pub(super) async fn race(args: &GuessArgs) -> Result<()> {
             let calls = codes.iter().map(|code| verify(&target, VICTIM, ROBOT, &sent.body["challenge"], code));
             let said: Vec<u16> =
                 join_all(calls).await.into_iter().map(|said| said.map(|said| said.status)).collect::<Result<_>>()?;
-            let of = |status: u16| said.iter().filter(|found| **found == status).count() as u64;
-            done.guesses += CALLERS as u64;
-            done.compared += of(200) + of(401);
-            if done.guesses > done.compared {
-                done.refused_after_s.get_or_insert(round * HOUR.as_secs());
-            }
-            done.right += of(200);
-            most = most.max(of(200));
+            said.iter().for_each(|status| done.tally(*status, round * HOUR.as_secs()));
+            most = most.max(said.iter().filter(|status| **status == 200).count());
         }
         done.honest += 1;
         done.honest_blocked += u64::from(!signs_in(&target, BYSTANDER).await?);
@@ -292,15 +289,7 @@ pub(super) async fn spray(args: &GuessArgs) -> Result<()> {
         let body = json!({ "username": format!("account-{account}@example.com"), "password": "Winter2026!" });
         let from = format!("203.0.{}.{}", from / 256, from % 256);
         let said = answered(LOGIN.1, target.ask(LOGIN, (None, &from), None, &body).await?, &[200, 401, 429])?;
-        done.guesses += 1;
-        match said.status {
-            401 => done.compared += 1,
-            200 => {
-                done.compared += 1;
-                done.right += 1;
-            }
-            _ => drop(done.refused_after_s.get_or_insert((pause * n).as_secs())),
-        }
+        done.tally(said.status, (pause * n).as_secs());
         // In steps, since each is a request.
         if n % STEP == STEP - 1 {
             target.advance(pause * STEP).await?;
