@@ -37,7 +37,7 @@ pub(crate) fn refused(verification: Verification) -> Response<Body> {
             let message = "this is not a code that is good now";
             let mut body = json!({ "error": "wrong_code", "message": message, "attempts_left": left });
             if let Some(wait) = retry_after {
-                body["retryAfter"] = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).into();
+                body["retryAfter"] = tollgate::http::retry_after(wait).into();
             }
             reply::json(StatusCode::UNAUTHORIZED, &body)
         }
