@@ -579,6 +579,21 @@ pub enum WafCommand {
         #[command(flatten)]
         on: WafTarget,
     },
+    /// List the addresses that limits have handed over to be kept out (`edge_after`), or let one in again
+    KeptOut {
+        /// An address, or the block that counts as one: it is let in with the sentinel's next run, a minute later at most
+        #[arg(long, value_name = "ADDRESS")]
+        release: Option<String>,
+        /// Table
+        #[command(flatten)]
+        target: Target,
+        /// Policy
+        #[command(flatten)]
+        policy: PolicyFile,
+        /// Output
+        #[command(flatten)]
+        json: Json,
+    },
 }
 
 /// Who takes the rules.

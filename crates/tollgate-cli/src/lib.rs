@@ -15,6 +15,7 @@ mod forget;
 mod hold;
 mod holds;
 mod inspect;
+mod kept_out;
 mod key;
 mod lock;
 mod open;

@@ -1,10 +1,10 @@
-//! `tollgate waf render|plan|apply|destroy|status`.
+//! `tollgate waf render|plan|apply|destroy|status|kept-out`.
 //!
 //! Invariant: nothing is written without `--yes`, and `render` asks nobody.
 
 use crate::args::{PolicyFile, WafArgs, WafCommand, WafFormat, WafTarget};
 use crate::error::{CliError, Result};
-use crate::{open, output};
+use crate::{kept_out, open, output};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tollgate::Connection;
@@ -23,6 +23,9 @@ pub(crate) async fn run(args: &WafArgs) -> Result<()> {
         WafCommand::Apply { on, yes } => apply(on, *yes).await,
         WafCommand::Destroy { on, yes } => destroy(on, *yes).await,
         WafCommand::Status { on } => status(on).await,
+        WafCommand::KeptOut { release, target, policy, json } => {
+            kept_out::run(release.as_deref(), target, policy, *json).await
+        }
     }
 }
 

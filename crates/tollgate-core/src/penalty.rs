@@ -47,6 +47,7 @@ pub struct PenaltyRule {
     most_ns: u64,
     forget_ns: u64,
     extend: bool,
+    edge_after: Option<u8>,
 }
 
 impl PenaltyRule {
@@ -75,7 +76,14 @@ impl PenaltyRule {
         check("factor", (1..=Self::MAX_FACTOR).contains(&factor), "a whole number from 1 to 10", factor.to_string())?;
         check("forget", forget <= Self::LONGEST_MEMORY, "at most 365day", format!("{forget:?}"))?;
         let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
-        Ok(Self { first_ns: ns(first), factor, most_ns: ns(most), forget_ns: ns(forget), extend: false })
+        Ok(Self {
+            first_ns: ns(first),
+            factor,
+            most_ns: ns(most),
+            forget_ns: ns(forget),
+            extend: false,
+            edge_after: None,
+        })
     }
 
     /// The same, where a call that is made during a lock has it begin anew: [`Self::extended`].
@@ -83,6 +91,32 @@ impl PenaltyRule {
     pub const fn extending(mut self, extend: bool) -> Self {
         self.extend = extend;
         self
+    }
+
+    /// The same, where who is locked after `locks` before it that are not forgotten is to be kept out in front, too, before anything is
+    /// reached: 1 to [`Self::highest`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Figure`] if no lock has so many before it.
+    pub fn at_the_edge_after(mut self, locks: u8) -> Result<Self> {
+        let highest = self.highest();
+        if !(1..=highest).contains(&locks) {
+            let range = "1 to the lock that is as long as `most`";
+            return Err(Error::Figure {
+                figure: "edge_after",
+                range,
+                found: format!("{locks}, where that is {highest}"),
+            });
+        }
+        self.edge_after = Some(locks);
+        Ok(self)
+    }
+
+    /// How many locks that are not forgotten one has before it that keeps the key out in front; `None`: none does.
+    #[must_use]
+    pub const fn edge_after(&self) -> Option<u8> {
+        self.edge_after
     }
 
     /// The first lock.
@@ -393,6 +427,12 @@ impl Lock {
     /// The part of a write that makes it so, and for how many seconds it must be remembered.
     pub(crate) fn write(&self, limit: &LimitName, next: Penalty, now: Timestamp) -> (PenaltyWrite, u64) {
         (PenaltyWrite::exact(limit.clone(), self.seen, Some(next)), self.rule.horizon_secs(&next, now))
+    }
+
+    /// Until when the key is to be kept out in front, if what a call leaves is a new lock that does so.
+    pub(crate) fn at_the_edge(&self, next: Penalty, now: Timestamp) -> Option<Timestamp> {
+        let is_new = self.seen.is_none_or(|seen| seen.rest(now).is_none());
+        (is_new && self.rule.edge_after.is_some_and(|after| next.level >= after)).then_some(next.until)
     }
 
     /// Whether the lock was cut.

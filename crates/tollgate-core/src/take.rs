@@ -58,6 +58,13 @@ pub enum Notice {
     PulledBack(LimitName),
     /// A key was locked, since the limit denied it, or its lock began anew.
     Penalised(LimitName),
+    /// A key was locked that is to be kept out in front until then.
+    KeptOut {
+        /// The limit that has locked it.
+        limit: LimitName,
+        /// When the lock ends.
+        until: Timestamp,
+    },
 }
 
 /// A decision in progress.
@@ -82,6 +89,12 @@ pub struct Take {
     noticed: Vec<Notice>,
     /// What the write that is under way makes happen, if it is applied.
     pending: Vec<Notice>,
+}
+
+/// A lock as it was found, and as it is to be.
+struct Next {
+    lock: Lock,
+    penalty: Penalty,
 }
 
 /// A limit as the caller has to see it: under whose terms, with which debt.
@@ -299,9 +312,11 @@ impl Take {
         let mut writes: Vec<LimitWrite> = Vec::new();
         let (mut penalties, mut needed, mut locking) = (Vec::new(), 0, false);
         for (view, verdict) in views.iter().zip(&verdicts) {
-            if let Some((write, secs)) = view.penalise(moment.now) {
+            if let Some(next) = view.penalty(moment.now) {
+                let (write, secs) = next.lock.write(&view.charge.limit, next.penalty, moment.now);
                 (needed, locking) = (secs.max(needed), locking || view.denies(*verdict));
                 notices.push(Notice::Penalised(write.limit.clone()));
+                notices.extend(view.kept_out(&next, moment.now));
                 penalties.push(write);
             }
             if charging && fits(verdict) {
@@ -480,12 +495,16 @@ impl<'a> View<'a> {
         lock.is_some_and(|lock| lock.would_lock(self.reckoned(now), now))
     }
 
-    /// The part of a write that locks this limit or moves its lock, and for how many seconds that is to be remembered; `None` if
-    /// nothing changes, as ever by a cost of 0.
-    fn penalise(&self, now: Timestamp) -> Option<(PenaltyWrite, u64)> {
+    /// The lock that a call leaves, new or moved; `None` if nothing changes, as ever by a cost of 0.
+    fn penalty(&self, now: Timestamp) -> Option<Next> {
         let lock = self.lock.filter(|_| !self.is_banned())?;
-        let next = lock.next(self.reckoned(now)?, now)?;
-        Some(lock.write(&self.charge.limit, next, now))
+        Some(Next { lock, penalty: lock.next(self.reckoned(now)?, now)? })
+    }
+
+    /// That the key is to be kept out in front: not for a limit that only reports.
+    fn kept_out(&self, next: &Next, now: Timestamp) -> Option<Notice> {
+        let until = next.lock.at_the_edge(next.penalty, now).filter(|_| self.charge.mode == Mode::Enforce)?;
+        Some(Notice::KeptOut { limit: self.charge.limit.clone(), until })
     }
 
     /// What a write that charges this limit requires of its lock.

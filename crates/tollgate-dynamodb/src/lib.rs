@@ -14,6 +14,7 @@
 //! | `thaw` | what became of connections while the process was frozen |
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`items`] | [`Items`]: conditional writes of others than the limiter, such as one-time codes |
+//! | [`kept_out`] | addresses that are to be kept out in front |
 //! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
 //! | [`attributes`] | the item as DynamoDB attributes, both ways; what it costs to write |
 //! | [`partition_key`] | an item's key as the table's `pk` |
@@ -37,6 +38,7 @@ pub mod connect;
 mod error;
 pub mod expression;
 pub mod items;
+pub mod kept_out;
 pub mod limiter;
 mod locals;
 mod memory;

@@ -33,9 +33,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
+use tollgate_core::take::Notice;
 #[cfg(doc)]
 use tollgate_core::{Charge, TokenBucket};
-use tollgate_core::{Charged, Charges, Decision, Item, LimitName, Source, Step, StoreFailure, Take, Unasked, Write};
+use tollgate_core::{
+    Charged, Charges, Decision, Item, LimitName, Source, Step, StoreFailure, Take, Timestamp, Unasked, Write,
+};
 use tracing::Instrument;
 
 /// Decides charges on a store. One a process: a clone is a handle on the same limiter, whose settings it shares.
@@ -349,7 +352,7 @@ impl<S: Store> Limiter<S> {
         let (mut take, step) =
             Take::start(charges.clone(), last_seen.as_deref(), self.parts.store.moment(), fastrand::u64(..));
         let answer = self.go_on(&mut take, step, pk, patience).await;
-        self.report(&take);
+        self.report(&take, patience).await;
         let (decision, item) = answer?;
         let charged = take.charged().to_vec();
         Ok((take, Driven::new(decision, charged, Place::Table(item))))
@@ -431,9 +434,29 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Tells what was noticed on the way, whether or not it led to an answer.
-    fn report(&self, take: &Take) {
+    async fn report(&self, take: &Take, patience: &Patience) {
         for notice in take.notices() {
             self.parts.store.meter().record(Event::Notice(notice));
+            if let Notice::KeptOut { limit, until } = notice {
+                self.keep_out(take.charges(), limit, *until, patience).await;
+            }
+        }
+    }
+
+    /// Hands a locked address over to whoever stands in front, within what is left of the deadline. The lock holds whatever becomes of it.
+    async fn keep_out(&self, charges: &Charges, limit: &LimitName, until: Timestamp, patience: &Patience) {
+        let (store, key) = (&self.parts.store, &charges.item().key);
+        let mut values = key.dimensions().map(|(_, value)| value);
+        let (Some(address), None) = (values.next(), values.next()) else { return };
+        match patience.write(store.meter(), || store.keep_out(address, until)).await {
+            Ok(true) => {
+                tracing::info!(limit = limit.as_str(), until = until.as_secs(), "an address is to be kept out in front")
+            }
+            Ok(false) => tracing::warn!(limit = limit.as_str(), "nobody in front has room for another address"),
+            Err(error) => {
+                store.meter().record(Event::StoreFailure(&error));
+                tracing::warn!(%error, "a locked address could not be handed over to whoever stands in front");
+            }
         }
     }
 }

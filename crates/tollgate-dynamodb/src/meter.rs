@@ -148,6 +148,7 @@ pub struct Counters {
     revision_conflicts: AtomicU64,
     pulled_back: AtomicU64,
     penalised: AtomicU64,
+    kept_out: AtomicU64,
     coalesced: AtomicU64,
     leased: AtomicU64,
     tokens_ahead: AtomicU64,
@@ -202,6 +203,8 @@ pub struct Counts {
     pub revision_conflicts: u64,
     pub pulled_back: u64,
     pub penalised: u64,
+    /// Locks whose address was to be kept out in front.
+    pub kept_out: u64,
     pub coalesced: u64,
     pub leased: u64,
     pub tokens_ahead: u64,
@@ -257,6 +260,7 @@ impl Counters {
             revision_conflicts: get(&self.revision_conflicts),
             pulled_back: get(&self.pulled_back),
             penalised: get(&self.penalised),
+            kept_out: get(&self.kept_out),
             coalesced: get(&self.coalesced),
             leased: get(&self.leased),
             tokens_ahead: get(&self.tokens_ahead),
@@ -325,6 +329,7 @@ impl Meter for Counters {
             Event::Notice(Notice::RevisionConflict(_)) => add(&self.revision_conflicts, 1),
             Event::Notice(Notice::PulledBack(_)) => add(&self.pulled_back, 1),
             Event::Notice(Notice::Penalised(_)) => add(&self.penalised, 1),
+            Event::Notice(Notice::KeptOut { .. }) => add(&self.kept_out, 1),
             Event::Notice(_) => {}
             Event::Coalesced(calls) => add(&self.coalesced, calls),
             Event::TakenAhead(tokens) => add(&self.tokens_ahead, tokens),

@@ -3,7 +3,7 @@
 //! `1/key/user:alice` is the item that the limits of that key share, `1/own/orders/user:alice` the one that the limit
 //! `orders` has for itself, `1/own/orders.3/user:alice` a shard of such a limit's, `1/otp/login/user:alice` that of its one-time
 //! codes for `login`, and `1/mfa/subject/user:alice` what is remembered of it as a subject; `1/pumping/...` are what is counted of
-//! messages. The leading number is the version of this scheme: a later scheme never reads the items of an earlier one by accident.
+//! messages, and `1/edge/...` are lists for whoever stands in front. The leading number is the version of this scheme: a later scheme never reads the items of an earlier one by accident.
 //! What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is 2048 bytes); no short key can spell
 //! that.
 
@@ -77,6 +77,12 @@ pub fn mfa(what: &str, key: &Key) -> String {
 #[must_use]
 pub fn pumping(name: &str) -> String {
     stored(format!("pumping/{name}"))
+}
+
+/// The `pk` of a list for whoever stands in front.
+#[must_use]
+pub fn edge(name: &str) -> String {
+    stored(format!("edge/{name}"))
 }
 
 fn stored(canonical: String) -> String {

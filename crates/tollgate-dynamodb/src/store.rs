@@ -9,6 +9,7 @@ use crate::clock::Offset;
 use crate::connect::Connected;
 use crate::error::{self, Context, Error, Result};
 use crate::expression::{self, Expressions};
+use crate::kept_out;
 use crate::meter::{Event, Meter};
 use crate::partition_key;
 use crate::thaw::Rest;
@@ -25,7 +26,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use tollgate_core::take::Moment;
-use tollgate_core::{Clock, Item, ItemKey, LimitName, Write};
+use tollgate_core::{Clock, Item, ItemKey, LimitName, Timestamp, Write};
 
 /// What became of a write whose answer arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +124,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Writes several items, each once, if all conditions hold, atomically.
     fn transact(&self, writes: &[(&ItemKey, &Write)]) -> impl Future<Output = Result<Transacted>> + Send;
+
+    /// Has an address kept out in front until then, and says whether there was room for it. Where nobody stands in front, there is none.
+    fn keep_out(&self, _address: &str, _until: Timestamp) -> impl Future<Output = Result<bool>> + Send {
+        async { Ok(false) }
+    }
 }
 
 /// A DynamoDB table.
@@ -399,6 +405,11 @@ impl Store for DynamoStore {
                 Ok(Written::Refused(found.as_ref().map(|found| attributes::to_item(found, &limits)).transpose()?))
             }
         }
+    }
+
+    async fn keep_out(&self, address: &str, until: Timestamp) -> Result<bool> {
+        let (pk, rendered) = kept_out::adding(address, until, self.moment().now);
+        Ok(matches!(self.update(&pk, rendered).await?, Updated::Applied(_)))
     }
 
     async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {

@@ -3,7 +3,7 @@
 //! Invariant: whatever is named by a rule (egress sets, bodies) is declared, names and priorities are each there once, and every
 //! figure is one that WAF takes (API Reference, `RateBasedStatement`; Developer Guide, "AWS WAF quotas").
 
-use crate::identity::Cidr;
+use crate::identity::{Cidr, Source, Trust};
 use crate::policy::Policy;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -110,6 +110,22 @@ pub struct EdgeRule {
     pub priority: u32,
 }
 
+/// Who is kept out: addresses that limits have locked too often ([`PenaltyRule::edge_after`](tollgate_core::PenaltyRule::edge_after)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeepsOut {
+    /// Most addresses at once, up to [`Edge::MOST_KEPT_OUT`].
+    pub most: usize,
+    /// What happens to their requests.
+    pub stage: Stage,
+    /// The body that they are answered with, a key of [`Edge::bodies`]; `None`: ours.
+    pub body: Option<String>,
+    /// How long they are told to wait, whole seconds.
+    pub retry_after: Duration,
+    /// The rule's place in the ACL; lower goes first.
+    pub priority: u32,
+}
+
 /// `[edge]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -137,6 +153,8 @@ pub struct Edge {
     pub users_per_address: Option<NonZeroU64>,
     /// The rules, in file order.
     pub rules: Vec<EdgeRule>,
+    /// Who is kept out; `None`: nobody.
+    pub keeps_out: Option<KeepsOut>,
 }
 
 impl Edge {
@@ -160,6 +178,10 @@ impl Edge {
     pub const MOST_NAME: usize = 128;
     /// Blocks of one IP set (Developer Guide, "AWS WAF quotas").
     pub const MOST_BLOCKS: usize = 10_000;
+    /// Addresses that are kept out at once: as many as the table lists.
+    pub const MOST_KEPT_OUT: usize = 2_000;
+    /// The name of the rule that keeps addresses out, and of what it needs, without the prefix.
+    pub const KEPT_OUT: &str = "kept-out";
 }
 
 impl Policy {
@@ -167,5 +189,20 @@ impl Policy {
     #[must_use]
     pub fn edge(&self) -> Option<&Edge> {
         self.edge.as_deref()
+    }
+
+    /// Whether nobody of a block is ever kept out in front: a proxy is in it, or an office. Others would be kept out with whoever it is
+    /// about.
+    #[must_use]
+    pub fn is_never_kept_out(&self, block: &Cidr) -> bool {
+        let proxies = self.identity().dimensions().filter_map(|(_, dimension)| match &dimension.source {
+            Source::ClientIp(rule) => match &rule.trust {
+                Trust::Proxies(blocks) => Some(blocks),
+                Trust::Hops(_) => None,
+            },
+            _ => None,
+        });
+        let offices = self.edge().into_iter().flat_map(|edge| edge.egress.iter().map(|set| &set.blocks));
+        proxies.chain(offices).flatten().any(|other| other.overlaps(block))
     }
 }

@@ -123,6 +123,13 @@ pub struct Cidr {
 }
 
 impl Cidr {
+    /// What counts as one client: an address by itself, or a block of them.
+    #[must_use]
+    pub fn of_client(text: &str) -> Option<Self> {
+        let alone = |addr: IpAddr| Self { addr, prefix: if addr.is_ipv4() { 32 } else { 128 } };
+        text.parse().ok().map(alone).or_else(|| Self::parse(text))
+    }
+
     /// Parses `ADDRESS/PREFIX`; `None` if it is not that, the prefix is too long, or bits are set beyond it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (addr, prefix) = text.split_once('/')?;
@@ -149,6 +156,12 @@ impl Cidr {
     pub fn contains(&self, ip: IpAddr) -> bool {
         let network = |ip| Some(bits(ip) ^ self.host_bits(ip)?);
         self.addr.is_ipv4() == ip.is_ipv4() && network(ip) == network(self.addr)
+    }
+
+    /// Whether an address lies in both blocks.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.contains(other.addr) || other.contains(self.addr)
     }
 
     /// Whether every address of the block is of a kind that never crosses the internet.

@@ -151,6 +151,7 @@
 //! | `most` | the longest lock, `first` to 30 days | `"1h"`, or `first` if that is longer |
 //! | `forget` | for each such time since the end of the last lock the next one is a level shorter, up to 365 days | `"24h"` |
 //! | `extend` | `true`: a call during a lock has it begin anew, at the same level. A process denies from memory for up to a second, and such calls do not count; so a locked key costs one write a second and process at most | `false` |
+//! | `edge_after` | who is locked with so many locks before it that are not forgotten is kept out in front, too, until the lock ends: see `keep_out` of `[edge]`. From 1 to those that it takes to `most`. Of limits whose `key` is the address alone, and not in shadow mode | never |
 //!
 //! A cost of 0 observes and changes nothing; a cost that never fits locks nobody. A limit in shadow mode is locked alike, and
 //! only reports it. Newer revisions and plans leave locks alone; `tollgate reset` lifts them.
@@ -247,6 +248,19 @@
 //! | `users_per_address` | how many people share one address, like those of the largest office, 1 to 1,000,000: `policy check` warns where a rule stops them although each is within his limits | not checked |
 //! | `logging` | `{ destination = ARN, keep = "limited" }`: the log group, bucket or delivery stream (`aws-waf-logs-...`) that takes what the rules caught, or with `"all"` every request; without the headers `authorization` and `cookie`, and the query | none |
 //!
+//! ### `keep_out`
+//!
+//! Addresses that limits have locked once too often (`edge_after` of their `penalty`) are put into an IP set by the sentinel, every minute, and taken out when
+//! the lock ends. None is that overlaps one of `egress` or of `client_ip`'s `trusted_proxies`. What `[[exempt]]` names passes.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `most` | addresses at once, 1 to 2,000; those whose locks end last stay | 1,000 |
+//! | `stage` | as above, of their requests | that of `[edge]` |
+//! | `body` | one of `bodies` | ours |
+//! | `retry_after` | how long they are told to wait, 1 s to 24 h | `"5min"` |
+//! | `priority` | the place of the rule in the ACL | before the first rule |
+//!
 //! ### `[[edge.rules]]`
 //!
 //! 1 to 10 of them.
@@ -309,7 +323,9 @@ pub use charges::{IfMissing, Resolution, ResolvedCharge, ResolvedKey, Wanted};
 pub use decode::{KEYS, KeyList};
 pub use device::{Device, DeviceCookie, KnownDevice};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use edge::{BodyKind, Edge, EdgeBody, EdgeLogging, EdgeRule, EdgeScope, EgressSet, ForwardedAddress, Stage};
+pub use edge::{
+    BodyKind, Edge, EdgeBody, EdgeLogging, EdgeRule, EdgeScope, EgressSet, ForwardedAddress, KeepsOut, Stage,
+};
 pub use error::{Error, Result};
 pub use http::{Cors, Http, LegacyHeaders};
 pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust, is_internal};

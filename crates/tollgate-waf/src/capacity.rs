@@ -1,7 +1,7 @@
 //! How many capacity units (WCU) rules take, as the Developer Guide counts them ("Using match rule statements", "Rate-based rule
 //! statement"): an estimate, since only WAF knows.
 
-use crate::model::{Field, Rule, Statement, Transform};
+use crate::model::{Catches, Field, Rule, Statement, Transform};
 use std::collections::BTreeSet;
 
 /// Units of an ACL that its price has in it (Developer Guide, "Web ACL capacity units").
@@ -25,7 +25,12 @@ pub fn of(rules: &[Rule]) -> u64 {
 
 fn of_rule(rule: &Rule) -> u64 {
     let mut seen = BTreeSet::new();
-    RATE_BASED + rule.scope_down.as_ref().map_or(0, |statement| of_statement(statement, &mut seen))
+    match &rule.catches {
+        Catches::Over(rate) => {
+            RATE_BASED + rate.scope_down.as_ref().map_or(0, |statement| of_statement(statement, &mut seen))
+        }
+        Catches::Where(statement) => of_statement(statement, &mut seen),
+    }
 }
 
 /// Fields with what was done to them so far: a transformation of the same is done once in a rule.

@@ -29,6 +29,7 @@
 //! | [`check`] | what WAF would refuse |
 //! | [`evaluate`] | what rules say of a request, whoever wrote them |
 //! | [`offline()`] | a policy's rules, for these |
+//! | [`kept_out`] | who of those that were locked once too often is kept out |
 //! | [`converge`] | bringing an ACL to what a policy says |
 //! | `aws` | the API, by the SDK; a feature |
 
@@ -38,12 +39,13 @@ pub mod capacity;
 pub mod check;
 pub mod converge;
 pub mod evaluate;
+pub mod kept_out;
 mod model;
 mod offline;
 pub mod output;
 pub mod render;
 mod shape;
 
-pub use model::{Action, Body, Field, IpSet, Logging, Position, Rule, Statement, Transform, WebAcl};
+pub use model::{Action, Body, Catches, Field, IpSet, Logging, Position, Rate, Rule, Statement, Transform, WebAcl};
 pub use offline::offline;
 pub use shape::TAG;

@@ -25,7 +25,7 @@ pub struct WebAcl {
     pub logging: Option<Logging>,
 }
 
-/// A rate-based rule: rules of a policy are of no other kind.
+/// A rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
@@ -33,6 +33,26 @@ pub struct Rule {
     pub name: String,
     /// Lower goes first.
     pub priority: u32,
+    /// Which requests it catches.
+    pub catches: Catches,
+    /// What happens to these.
+    pub action: Action,
+}
+
+/// Which requests a rule catches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Catches {
+    /// Those of an address that is over a limit.
+    Over(Rate),
+    /// Those of which a condition holds.
+    Where(Statement),
+}
+
+/// A limit of an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rate {
     /// Requests of one address in the window.
     pub limit: u64,
     /// The window in seconds.
@@ -41,8 +61,6 @@ pub struct Rule {
     pub forwarded: Option<ForwardedAddress>,
     /// Which requests count; `None`: all.
     pub scope_down: Option<Statement>,
-    /// What happens to a request over the limit.
-    pub action: Action,
 }
 
 impl Rule {
@@ -168,6 +186,8 @@ pub struct IpSet {
     pub is_v6: bool,
     /// The blocks.
     pub blocks: Vec<Cidr>,
+    /// Whether they are somebody else's to put in and take out: then the set is made without any, and left as it is.
+    pub is_kept_by_others: bool,
 }
 
 /// What a blocked request is answered with.

@@ -3,7 +3,7 @@
 //! Invariant: what all of them get is the same but for spelling: names of keys, how an IP set is referred to, and whether a text that
 //! is compared with is base64.
 
-use crate::model::{Action, Body, Field, IpSet, Logging, Position, Rule, Statement, Transform, WebAcl};
+use crate::model::{Action, Body, Catches, Field, IpSet, Logging, Position, Rate, Rule, Statement, Transform, WebAcl};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -101,26 +101,33 @@ pub(crate) fn logging(logging: &Logging) -> Map<String, Value> {
 }
 
 pub(crate) fn rule(rule: &Rule, spelling: &dyn Spelling) -> Value {
+    json!({
+        "Name": rule.name,
+        "Priority": rule.priority,
+        "Statement": match &rule.catches {
+            Catches::Over(limit) => json!({ "RateBasedStatement": rate(limit, spelling) }),
+            Catches::Where(condition) => statement(condition, spelling),
+        },
+        "Action": action(&rule.action),
+        "VisibilityConfig": visibility(&rule.name),
+    })
+}
+
+fn rate(of: &Rate, spelling: &dyn Spelling) -> Map<String, Value> {
     let mut rate = Map::new();
-    rate.insert("Limit".to_owned(), rule.limit.into());
-    rate.insert("EvaluationWindowSec".to_owned(), rule.window_secs.into());
-    let by = if rule.forwarded.is_some() { "FORWARDED_IP" } else { "IP" };
+    rate.insert("Limit".to_owned(), of.limit.into());
+    rate.insert("EvaluationWindowSec".to_owned(), of.window_secs.into());
+    let by = if of.forwarded.is_some() { "FORWARDED_IP" } else { "IP" };
     rate.insert("AggregateKeyType".to_owned(), by.into());
-    if let Some(forwarded) = &rule.forwarded {
+    if let Some(forwarded) = &of.forwarded {
         let fallback = if forwarded.counts_invalid { "MATCH" } else { "NO_MATCH" };
         let config = json!({ "HeaderName": forwarded.header, "FallbackBehavior": fallback });
         rate.insert("ForwardedIPConfig".to_owned(), config);
     }
-    if let Some(scope_down) = &rule.scope_down {
+    if let Some(scope_down) = &of.scope_down {
         rate.insert("ScopeDownStatement".to_owned(), statement(scope_down, spelling));
     }
-    json!({
-        "Name": rule.name,
-        "Priority": rule.priority,
-        "Statement": { "RateBasedStatement": rate },
-        "Action": action(&rule.action),
-        "VisibilityConfig": visibility(&rule.name),
-    })
+    rate
 }
 
 fn action(action: &Action) -> Value {

@@ -1,7 +1,12 @@
-//! What judges, every minute, who has messages sent and never types a code: the ladder that `POST /api/auth/otp/send` goes by.
+//! What runs every minute. It judges who has messages sent and never types a code: the ladder that `POST /api/auth/otp/send` goes by. And
+//! it keeps out in front who limits have locked once too often.
 //!
-//! Invariants: an event holds nothing that is judged by, so it does not matter who sends one, or how often; what cannot be judged is a
-//! failed invocation, and the ladder stays as it is.
+//! Invariants: an event holds nothing that is judged by, so it does not matter who sends one, or how often; one task goes on where the
+//! other fails; what cannot be done is a failed invocation, and all stays as it is.
+
+mod edge;
+
+pub use edge::{Error as EdgeError, keep_out};
 
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::value::RawValue;
@@ -23,11 +28,22 @@ pub fn main() -> ExitCode {
 
 async fn serve(function: Function) -> Result<(), Error> {
     let items = Items::new(function.limiter.store().clone()).with_deadline(DEADLINE);
-    let (function, items) = (&function, &items);
+    let edge = edge::Edge::default();
+    let (function, items, edge) = (&function, &items, &edge);
     let handle = move |_: LambdaEvent<Box<RawValue>>| async move {
         let policy = function.begin().await;
         // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
-        Ok::<_, Error>(Box::pin(judge(items, &policy)).await?.map(|watched| told(&watched)))
+        let watched = Box::pin(judge(items, &policy)).await;
+        let kept = Box::pin(edge.keep_out(items, &policy)).await;
+        if let (Err(_), Err(error)) = (&watched, &kept) {
+            tracing::error!(%error, "nobody is kept out or let in");
+        }
+        let (watched, kept) = (watched?, kept?);
+        let mut answer = watched.as_ref().map_or_else(|| json!({}), told);
+        if let Some(kept) = &kept {
+            answer["kept_out"] = edge::told(kept);
+        }
+        Ok::<_, Error>(answer)
     };
     lambda_runtime::run(service_fn(handle)).await
 }

@@ -23,6 +23,7 @@ pub const AUTHORIZER: &str = env!("CARGO_BIN_EXE_authorizer-under-test");
 pub const MFA: &str = env!("CARGO_BIN_EXE_mfa-under-test");
 pub const OTP: &str = env!("CARGO_BIN_EXE_otp-under-test");
 pub const COURIER: &str = env!("CARGO_BIN_EXE_courier-under-test");
+pub const SENTINEL: &str = env!("CARGO_BIN_EXE_sentinel-under-test");
 pub const SAMPLE_API: &str = env!("CARGO_BIN_EXE_sample-api-under-test");
 
 /// The endpoint with the table: one for the whole test process.

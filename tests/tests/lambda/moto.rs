@@ -1,8 +1,8 @@
 //! What the functions of codes ask of AWS, on an emulator that others wrote (`TOLLGATE_MOTO_ENDPOINT`; CI starts one): Cognito, SQS, SES
-//! and EventBridge. It has no text messages.
+//! and EventBridge; and the sentinel of AWS WAF. It has no text messages.
 
 use crate::events::{Sender, unsigned};
-use crate::harness::{COURIER, Function, OTP, TABLE, TaskRoot, endpoint, unique};
+use crate::harness::{COURIER, Function, LIMITER, OTP, SENTINEL, TABLE, TaskRoot, endpoint, unique};
 use crate::wire::Wire;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -124,4 +124,66 @@ async fn codes_go_from_a_user_pool_through_a_queue_to_email_and_to_a_bus() {
             assert_eq!(otp.respond(&event("/api/auth/otp/verify", typed)).await.status, 200);
         }
     }
+}
+
+/// A limit whose second lock keeps an address out.
+fn keeping_out(name: &str) -> String {
+    format!(
+        "version = 1\n[limits.hits]\nkey = ['client_ip']\nrate = '30/min'\nburst = 1\n\
+         penalty = {{ first = '1s', factor = 10, most = '1h', edge_after = 1 }}\n\
+         [edge]\nweb_acl = '{name}'\nprefix = '{name}-'\nstage = 'block'\nkeep_out = {{}}\n\
+         egress = {{ hq = ['198.51.100.0/24'] }}\nrules = [{{ name = 'rate-all', rate = '2000/5min' }}]\n"
+    )
+}
+
+/// The address is locked, waits as it is told, and is locked again.
+async fn ignored_twice(limiter: &mut Function, address: &str) {
+    let call = json!({ "limit": "hits", "key": { "client_ip": address } });
+    for _ in 0..2 {
+        let wait = loop {
+            let answer = limiter.invoke(&call).await.unwrap();
+            if answer["allowed"] == false {
+                break answer["retry_after_ms"].as_u64().unwrap();
+            }
+        };
+        tokio::time::sleep(std::time::Duration::from_millis(wait.min(5_000))).await;
+    }
+}
+
+fn waf(policy: &std::path::Path, args: &[&str]) -> Value {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate-under-test"));
+    let command = command.arg("waf").args(args).arg("--json").env("TOLLGATE_POLICY", policy);
+    let output = command.output().expect("the command runs");
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_goes_on_after_its_locks_is_kept_out_in_front_until_it_is_let_in() {
+    let Some(moto) = Moto::named() else { return };
+    let text = keeping_out(&unique("acl"));
+    let root = TaskRoot::with_policy(&text);
+    let policy = root.path().join("tollgate.toml");
+    let table = endpoint().await;
+    waf(&policy, &["apply", "--yes", "--endpoint-url", &moto.0]);
+    let mut limiter = Function::start(LIMITER, TaskRoot::with_policy(&text)).await;
+    let mut sentinel =
+        Function::start_with(SENTINEL, TaskRoot::with_policy(&text), &[("TOLLGATE_WAF_ENDPOINT_URL", &moto.0)]).await;
+    for address in ["192.0.2.7", "2001:db8:9::/64", "198.51.100.9"] {
+        ignored_twice(&mut limiter, address).await;
+    }
+    let event = json!({ "source": "aws.events", "detail-type": "Scheduled Event" });
+    let kept = sentinel.invoke(&event).await.unwrap();
+    // Not the office.
+    assert_eq!(kept["kept_out"]["added"], json!(["192.0.2.7/32", "2001:db8:9::/64"]), "{kept}");
+    assert_eq!(sentinel.invoke(&event).await.unwrap()["kept_out"]["writes"], 0);
+    let at_table = ["--endpoint-url", &table, "--table", TABLE];
+    let listed = waf(&policy, &[&["kept-out"], &at_table[..]].concat());
+    let of = |address: &str| {
+        listed["listed"].as_array().unwrap().iter().find(|of| of["address"] == address).unwrap()["kept_out"].clone()
+    };
+    assert_eq!((of("192.0.2.7"), of("198.51.100.9")), (true.into(), false.into()), "{listed}");
+    waf(&policy, &[&["kept-out", "--release", "192.0.2.7"], &at_table[..]].concat());
+    let kept = sentinel.invoke(&event).await.unwrap();
+    assert_eq!((&kept["kept_out"]["removed"], &kept["kept_out"]["writes"]), (&json!(["192.0.2.7/32"]), &json!(1)));
 }

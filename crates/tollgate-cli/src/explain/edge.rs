@@ -5,17 +5,17 @@ use serde::Serialize;
 use std::net::IpAddr;
 use tollgate_policy::Policy;
 use tollgate_waf::evaluate::{Request, Truth};
-use tollgate_waf::{Action, offline, render};
+use tollgate_waf::{Action, Catches, offline, render};
 
 /// A rule of `[edge]`, and this request.
 #[derive(Debug, Serialize)]
 pub(super) struct Ahead {
     rule: String,
-    /// Requests of one address in a window, like `100/300s`.
-    rate: String,
+    /// Requests of one address in a window, like `100/300s`; `None` of the rule that keeps out who is listed.
+    rate: Option<String>,
     /// What happens to a request that is over it.
     stage: &'static str,
-    /// Whether it counts the request; `None` if that takes an address that is not known.
+    /// Whether it counts the request; `None` if that takes an address that is not known, or who is listed.
     counts: Option<bool>,
 }
 
@@ -34,7 +34,10 @@ pub(super) fn ahead(
     });
     let rules = offline(&acl);
     let ahead = acl.rules.iter().map(|rule| Ahead {
-        rate: format!("{}/{}s", rule.limit, rule.window_secs),
+        rate: match &rule.catches {
+            Catches::Over(rate) => Some(format!("{}/{}s", rate.limit, rate.window_secs)),
+            _ => None,
+        },
         stage: match rule.action {
             Action::Block { .. } => "block",
             Action::Captcha => "captcha",
@@ -42,6 +45,8 @@ pub(super) fn ahead(
             _ => "count",
         },
         counts: match rules.counts(&rule.name, &request) {
+            // Who is listed, the table knows.
+            _ if !matches!(rule.catches, Catches::Over(_)) => None,
             Some(Truth::Yes) => Some(true),
             Some(Truth::No) => Some(false),
             _ => None,
@@ -55,6 +60,9 @@ impl Ahead {
     /// A line for people; none of a rule that does not count the request.
     pub(super) fn text(&self) -> Option<String> {
         let Self { rule, rate, stage, counts } = self;
+        let Some(rate) = rate else {
+            return Some(format!("  in front, {rule}: {stage} if `tollgate waf kept-out` lists its address\n"));
+        };
         let counted = match counts {
             Some(false) => return None,
             Some(true) => "counts it",

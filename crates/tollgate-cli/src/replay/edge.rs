@@ -12,7 +12,7 @@ use tollgate_core::Timestamp;
 use tollgate_policy::Policy;
 use tollgate_replay::Entry;
 use tollgate_waf::evaluate::{Caught, Request, RuleOutcome, Traffic};
-use tollgate_waf::{Rule, WebAcl, offline, render};
+use tollgate_waf::{Catches, Rule, WebAcl, offline, render};
 
 /// The requests of a log that the rules may count.
 pub(super) struct Ahead {
@@ -84,7 +84,7 @@ impl Ahead {
             let outcome = traffic.take(&request, at);
             tallies.iter_mut().zip(&outcome.rules).for_each(|(tally, rule)| tally.add(rule));
         }
-        self.acl.rules.iter().zip(tallies).map(|(rule, tally)| tally.report(rule, top)).collect()
+        self.acl.rules.iter().zip(tallies).filter_map(|(rule, tally)| tally.report(rule, top)).collect()
     }
 }
 
@@ -105,20 +105,22 @@ impl Tally {
         }
     }
 
-    fn report(self, rule: &Rule, top: usize) -> RuleReport {
+    /// `None` of a rule that limits nobody: whom it keeps out a log does not tell.
+    fn report(self, rule: &Rule, top: usize) -> Option<RuleReport> {
+        let Catches::Over(rate) = &rule.catches else { return None };
         let mut over: Vec<Over> = self.over.into_iter().map(|(address, over)| Over { address, over }).collect();
         over.sort_by_key(|of| std::cmp::Reverse(of.over));
         let (all, addresses) = (over.iter().map(|of| of.over).sum(), over.len());
         over.truncate(top);
-        RuleReport {
+        Some(RuleReport {
             rule: rule.name.clone(),
-            rate: format!("{}/{}s", rule.limit, rule.window_secs),
+            rate: format!("{}/{}s", rate.limit, rate.window_secs),
             counted: self.counted,
             over: all,
             over_surely: self.over_surely,
             addresses,
             top_over: over,
-        }
+        })
     }
 }
 

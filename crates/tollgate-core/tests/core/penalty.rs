@@ -1,6 +1,6 @@
 //! Locks: set by a denial, longer each time, forgotten level by level; denied until they end and not a nanosecond longer.
 
-use crate::store::{HOUR, MS, SECOND, Store, at, bucket, charge, on_key, plan, single};
+use crate::store::{HOUR, MS, SECOND, Store, Told, at, bucket, charge, on_key, plan, single};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tollgate_core::take::{Moment, Notice};
@@ -450,4 +450,49 @@ fn a_lock_without_a_bucket_denies_all_the_same() {
     let write = Write::new(vec![LimitWrite::exact(limit, None, full)], at(0), 10_000, None);
     store.item = write.apply(store.item.as_ref());
     assert_eq!(wait(&store.ask(&penalised(usual(), 1), at(0)).decision), MINUTE);
+}
+
+#[test]
+fn a_key_is_to_be_kept_out_with_each_new_lock_that_has_so_many_before_it_and_with_no_other() {
+    let after = usual().at_the_edge_after(2).unwrap();
+    let kept_out = |told: &Told| {
+        told.notices.iter().find_map(|notice| match notice {
+            Notice::KeptOut { limit, until } if limit.as_str() == "l" => Some(*until),
+            _ => None,
+        })
+    };
+    let (mut store, charges, mut now) = (Store::default(), penalised(after, 1), 0);
+    for (locks, minutes) in [1, 2, 4, 8].into_iter().enumerate() {
+        store.ask(&charges, at(now));
+        let told = store.ask(&charges, at(now));
+        let locked = minutes * MINUTE;
+        assert_eq!(kept_out(&told), (locks >= 2).then_some(at(now + locked)), "after {locks}");
+        assert_eq!(kept_out(&store.ask(&charges, at(now + 1))), None, "it is known");
+        now += locked;
+    }
+    // A lock that is only moved, and one of a limit that only reports.
+    let extending = penalised(rule(2, 24 * HOUR).at_the_edge_after(1).unwrap().extending(true), 1);
+    let (mut store, mut now) = (Store::default(), 0);
+    now += offend(&mut store, &extending, now);
+    store.ask(&extending, at(now));
+    assert!(kept_out(&store.ask(&extending, at(now))).is_some());
+    let moved = store.ask(&extending, at(now + 30 * SECOND));
+    assert!(moved.notices.contains(&Notice::Penalised(LimitName::new("l").unwrap())) && kept_out(&moved).is_none());
+    let charge = Charge { penalty: Some(after), mode: Mode::Shadow, ..charge("l", &terms(), 1) };
+    let (mut store, shadow, mut now) = (Store::default(), on_key(vec![charge]), 0);
+    for minutes in [1, 2, 4, 8] {
+        store.ask(&shadow, at(now));
+        assert_eq!(kept_out(&store.ask(&shadow, at(now))), None);
+        now += minutes * MINUTE;
+    }
+    assert!(stored(&store, "l").level >= 2, "it was locked as often");
+}
+
+#[test]
+fn only_a_lock_that_can_have_so_many_before_it_keeps_anybody_out() {
+    assert_eq!(usual().highest(), 6);
+    assert!(usual().at_the_edge_after(6).is_ok() && rule(10, HOUR).at_the_edge_after(2).is_ok());
+    for (rule, locks) in [(usual(), 0), (usual(), 7), (rule(10, HOUR), 3), (rule(1, HOUR), 1)] {
+        assert!(rule.at_the_edge_after(locks).is_err(), "{locks}");
+    }
 }

@@ -43,8 +43,11 @@ impl<S: Store> Limiter<S> {
     /// None of the items is decided if the store fails, so each follows its rule.
     async fn transact_or_fail(&self, charges: &[&Charges]) -> Answers {
         let mut items: Vec<_> = charges.iter().map(|charges| self.begin_together(charges)).collect();
-        let answer = self.drive_together(&mut items).await;
-        items.iter().for_each(|item| self.report(&item.take));
+        let patience = self.patience();
+        let answer = self.drive_together(&mut items, &patience).await;
+        for item in &items {
+            self.report(&item.take, &patience).await;
+        }
         match answer {
             Ok(()) => {
                 let is_denied = items.iter().any(Together::is_denied);
@@ -73,11 +76,10 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Until one of the items denies or all are charged.
-    async fn drive_together(&self, items: &mut [Together<'_>]) -> Result<()> {
-        let patience = self.patience();
+    async fn drive_together(&self, items: &mut [Together<'_>], patience: &Patience) -> Result<()> {
         let mut backoff = Backoff::new(Self::FIRST_PAUSE);
         for attempt in 0..=Self::MOST_WRITES {
-            let prepared = join_all(items.iter_mut().map(|item| self.prepare(item, &patience))).await;
+            let prepared = join_all(items.iter_mut().map(|item| self.prepare(item, patience))).await;
             prepared.into_iter().collect::<Result<()>>()?;
             let is_done = items.iter().all(|item| matches!(item.step, Step::Done(_)));
             if is_done || items.iter().any(Together::is_denied) {
@@ -90,7 +92,7 @@ impl<S: Store> Limiter<S> {
             if attempt > 1 {
                 patience.make_way(&mut backoff).await?;
             }
-            self.charge_together(items, &patience).await?;
+            self.charge_together(items, patience).await?;
         }
         Err(patience.contended(Fate::NotApplied))
     }

@@ -50,7 +50,7 @@ pub(super) fn decode(
     let users_per_address = fields.get("users_per_address").map(|node| {
         fields::integer(report, node, "users_per_address", 1..=Edge::MOST_USERS, "200").and_then(NonZeroU64::new)
     });
-    let rules = edge_rules::decode(report, &fields);
+    let (rules, keeps_out) = edge_rules::decode(report, &fields);
     if let Some(wide) = exemptions.iter().find(|exemption| exemption.value.pattern.is_catch_all()) {
         let help = "name the requests that are exempt, or remove [edge]";
         report.error(&wide.at, "this exemption leaves the rules of [edge] nothing to count", help);
@@ -67,6 +67,7 @@ pub(super) fn decode(
         logging: logging.map_or(Some(None), |logging| logging.map(Some))?,
         users_per_address: users_per_address.map_or(Some(None), |users| users.map(Some))?,
         rules: rules?,
+        keeps_out: keeps_out?,
     };
     let rules = fields.get("rules").and_then(|node| node.get_ref().as_array());
     let at: Vec<Span> = rules.into_iter().flatten().map(|rule| rule.span()).collect();

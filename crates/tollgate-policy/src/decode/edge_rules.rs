@@ -4,7 +4,7 @@ use super::edge::STAGES;
 use super::fields::{self, Fields, Node};
 use super::keys;
 use super::lock::RangedDuration;
-use crate::edge::{Edge, EdgeRule, Stage};
+use crate::edge::{Edge, EdgeRule, KeepsOut, Stage};
 use crate::rate;
 use crate::report::Report;
 use crate::suggest;
@@ -16,6 +16,12 @@ const EXCEPT_EXAMPLE: &str = "{ egress = [\"hq\"] }";
 
 /// The priority of the first rule: behind what a shared ACL has for whom it lets in or keeps out altogether.
 const FIRST_PRIORITY: u64 = 40;
+
+/// Addresses that are kept out at once, where the policy does not say.
+const MOST_KEPT_OUT: u64 = 1_000;
+
+/// What they are told to wait: how much is left of a lock, WAF does not know.
+const TOLD_TO_WAIT: Duration = Duration::from_secs(300);
 
 const RETRY_AFTER: RangedDuration = RangedDuration {
     what: "retry_after",
@@ -32,15 +38,34 @@ struct Scope<'a> {
     first_priority: u64,
 }
 
-pub(super) fn decode(report: &mut Report<'_>, edge: &Fields<'_>) -> Option<Vec<EdgeRule>> {
-    let stage = edge.get("stage").map(|node| fields::word(report, node, "stage", &STAGES));
-    let priority = edge.get("priority").map(|node| priority(report, node));
-    let scope = Scope {
-        egress: names(edge, "egress"),
-        bodies: names(edge, "bodies"),
-        stage: stage.unwrap_or(Some(Stage::Count)),
-        first_priority: priority.unwrap_or(Some(FIRST_PRIORITY)).unwrap_or(FIRST_PRIORITY),
-    };
+impl<'a> Scope<'a> {
+    fn of(report: &mut Report<'_>, edge: &Fields<'a>) -> Self {
+        let stage = edge.get("stage").map(|node| fields::word(report, node, "stage", &STAGES));
+        let priority = edge.get("priority").map(|node| priority(report, node));
+        Self {
+            egress: names(edge, "egress"),
+            bodies: names(edge, "bodies"),
+            stage: stage.unwrap_or(Some(Stage::Count)),
+            first_priority: priority.unwrap_or(Some(FIRST_PRIORITY)).unwrap_or(FIRST_PRIORITY),
+        }
+    }
+}
+
+/// The rules, and who is kept out beside them: `Some(None)` is nobody.
+#[allow(clippy::option_option)]
+pub(super) fn decode(report: &mut Report<'_>, edge: &Fields<'_>) -> (Option<Vec<EdgeRule>>, Option<Option<KeepsOut>>) {
+    let scope = Scope::of(report, edge);
+    let keeps_out = edge.get("keep_out").map(|node| keep_out(report, node, &scope));
+    let rules = rules(report, edge, &scope, keeps_out.as_ref().and_then(Option::as_ref));
+    (rules, keeps_out.map_or(Some(None), |keeps_out| keeps_out.map(Some)))
+}
+
+fn rules(
+    report: &mut Report<'_>,
+    edge: &Fields<'_>,
+    scope: &Scope<'_>,
+    keeps_out: Option<&KeepsOut>,
+) -> Option<Vec<EdgeRule>> {
     let help = "add one: `[[edge.rules]]` with `name = \"rate-all\"` and `rate = \"2000/5min\"`";
     let node = edge.required(report, "rules", help)?;
     let list = fields::list(report, node, "rules", "[[edge.rules]]")?;
@@ -50,14 +75,36 @@ pub(super) fn decode(report: &mut Report<'_>, edge: &Fields<'_>) -> Option<Vec<E
     }
     let mut rules: Vec<Option<EdgeRule>> = Vec::with_capacity(list.len());
     for (place, node) in (0..).zip(list.iter()) {
-        let rule = rule(report, node, &scope, place);
+        let rule = rule(report, node, scope, place);
         if let Some(rule) = &rule {
             check_twice(report, node, rule, rules.iter().flatten());
+            check_beside(report, node, rule, keeps_out);
         }
         rules.push(rule);
     }
-    warn_of_unused(report, edge, &scope, &rules);
+    warn_of_unused(report, edge, scope, &rules, keeps_out);
     rules.into_iter().collect()
+}
+
+/// `keep_out`: before the rules, unless it says otherwise, so that they do not count who never gets so far.
+fn keep_out(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>) -> Option<KeepsOut> {
+    let fields = Fields::open(report, node, "`keep_out`", &keys::KEEP_OUT)?;
+    let known = 1..=u64::try_from(Edge::MOST_KEPT_OUT).unwrap_or(u64::MAX);
+    let most = fields.get("most").map(|node| fields::integer(report, node, "most", known, "1000"));
+    let answer = Answer::of(report, &fields, scope);
+    let given = fields.get("priority").map(|node| priority(report, node));
+    let priority = given.unwrap_or(Some(scope.first_priority.saturating_sub(1)))?;
+    if scope.egress.contains(&Edge::KEPT_OUT) {
+        let message = format!("an egress set is named `{}`, as the IP sets of `keep_out` are", Edge::KEPT_OUT);
+        report.error(&node.span(), message, "give the egress set another name");
+    }
+    Some(KeepsOut {
+        most: usize::try_from(most.unwrap_or(Some(MOST_KEPT_OUT))?).ok()?,
+        stage: answer.stage?,
+        body: answer.body?,
+        retry_after: answer.retry_after.unwrap_or(Some(TOLD_TO_WAIT))?,
+        priority: u32::try_from(priority).ok()?,
+    })
 }
 
 /// The names in a table of `[edge]`, whatever is behind them.
@@ -74,17 +121,8 @@ fn rule(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>, place: u64) 
     let limit = fields.required(report, "rate", &help).and_then(|node| limit(report, node));
     let paths = fields.get("paths").map(|node| paths(report, node));
     let egress = fields.get("except").map(|node| except(report, node, scope));
-    let stage = fields.get("stage").map(|node| fields::word(report, node, "stage", &STAGES));
-    let body = fields.get("body").map(|node| body(report, node, scope));
-    let retry_after = fields.get("retry_after").map(|node| RETRY_AFTER.read(report, node));
+    let answer = Answer::of(report, &fields, scope);
     let given = fields.get("priority").map(|node| priority(report, node));
-    let stage = stage.unwrap_or(scope.stage);
-    for (key, needs) in [("body", body.is_some()), ("retry_after", retry_after.is_some())] {
-        if let (Some(Stage::Captcha | Stage::Challenge), true, Some(node)) = (stage, needs, fields.get(key)) {
-            let message = format!("`{key}` is of an answer to a blocked request, and this rule blocks none");
-            report.error(&node.span(), message, format!("remove `{key}`, or write `stage = \"block\"`"));
-        }
-    }
     let (limit, window) = limit?;
     let priority = given.unwrap_or(Some(scope.first_priority + place))?;
     Some(EdgeRule {
@@ -93,11 +131,36 @@ fn rule(report: &mut Report<'_>, node: Node<'_>, scope: &Scope<'_>, place: u64) 
         window,
         paths: paths.unwrap_or_else(|| Some(Vec::new()))?,
         egress: egress.unwrap_or_else(|| Some(Vec::new()))?,
-        stage: stage?,
-        body: body.map_or(Some(None), |body| body.map(Some))?,
-        retry_after: retry_after.unwrap_or(Some(window))?,
+        stage: answer.stage?,
+        body: answer.body?,
+        retry_after: answer.retry_after.unwrap_or(Some(window))?,
         priority: u32::try_from(priority).ok()?,
     })
+}
+
+/// What happens to whom a rule has caught; what is wrong is `None`.
+#[allow(clippy::option_option)]
+struct Answer {
+    stage: Option<Stage>,
+    body: Option<Option<String>>,
+    /// `None` if it is not given.
+    retry_after: Option<Option<Duration>>,
+}
+
+impl Answer {
+    fn of(report: &mut Report<'_>, fields: &Fields<'_>, scope: &Scope<'_>) -> Self {
+        let stage = fields.get("stage").map(|node| fields::word(report, node, "stage", &STAGES));
+        let body = fields.get("body").map(|node| body(report, node, scope));
+        let retry_after = fields.get("retry_after").map(|node| RETRY_AFTER.read(report, node));
+        let stage = stage.unwrap_or(scope.stage);
+        for (key, needs) in [("body", body.is_some()), ("retry_after", retry_after.is_some())] {
+            if let (Some(Stage::Captcha | Stage::Challenge), true, Some(node)) = (stage, needs, fields.get(key)) {
+                let message = format!("`{key}` is of an answer to a blocked request, and this rule blocks none");
+                report.error(&node.span(), message, format!("remove `{key}`, or write `stage = \"block\"`"));
+            }
+        }
+        Self { stage, body: body.map_or(Some(None), |body| body.map(Some)), retry_after }
+    }
 }
 
 fn rule_name(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {
@@ -137,6 +200,18 @@ fn check_twice<'r>(
             message,
             "give each rule its own priority, or none: they then count up from [edge]'s",
         );
+    }
+}
+
+/// A name or a priority that `keep_out` has already.
+fn check_beside(report: &mut Report<'_>, node: Node<'_>, rule: &EdgeRule, keeps_out: Option<&KeepsOut>) {
+    let Some(keeps_out) = keeps_out else { return };
+    if rule.name == Edge::KEPT_OUT {
+        report.error(&node.span(), format!("`{}` is the rule of `keep_out`", rule.name), "give the rule another name");
+    }
+    if rule.priority == keeps_out.priority {
+        let message = format!("rule `{}` has priority {}, as `keep_out` has", rule.name, rule.priority);
+        report.error(&node.span(), message, "give each its own priority");
     }
 }
 
@@ -260,15 +335,26 @@ fn priority(report: &mut Report<'_>, node: Node<'_>) -> Option<u64> {
 }
 
 /// Warns of sets and bodies that no rule names: whoever wrote them thinks that they do something.
-fn warn_of_unused(report: &mut Report<'_>, edge: &Fields<'_>, scope: &Scope<'_>, rules: &[Option<EdgeRule>]) {
+fn warn_of_unused(
+    report: &mut Report<'_>,
+    edge: &Fields<'_>,
+    scope: &Scope<'_>,
+    rules: &[Option<EdgeRule>],
+    keeps_out: Option<&KeepsOut>,
+) {
     if rules.iter().any(Option::is_none) {
         return;
     }
     let rules = || rules.iter().flatten();
     for (noun, key, known) in [("egress set", "egress", &scope.egress), ("body", "bodies", &scope.bodies)] {
         let is_used = |name: &&str| match key {
+            // Who is in one is never kept out.
+            "egress" if keeps_out.is_some() => true,
             "egress" => rules().any(|rule| rule.egress.iter().any(|set| set == name)),
-            _ => rules().any(|rule| rule.body.as_deref() == Some(*name)),
+            _ => {
+                let of_keep_out = keeps_out.and_then(|keeps_out| keeps_out.body.as_deref());
+                rules().any(|rule| rule.body.as_deref() == Some(*name)) || of_keep_out == Some(*name)
+            }
         };
         for unused in known.iter().filter(|name| !is_used(name)) {
             let at = edge.get(key).map_or_else(|| edge.span(), |node| node.span());

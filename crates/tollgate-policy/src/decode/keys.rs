@@ -14,7 +14,7 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, EXCEPT, FORWARDED, BODY, LOGGING, MFA,
+    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, KEEP_OUT, EXCEPT, FORWARDED, BODY, LOGGING, MFA,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -81,7 +81,7 @@ pub(super) const LIMIT: KeyList = KeyList {
 pub(super) const FIGURES: KeyList = KeyList { table: "figures", keys: &["rate", "burst", "debt"] };
 
 pub(super) const PENALTY: KeyList =
-    KeyList { table: "penalty", keys: &["first", "factor", "most", "forget", "extend"] };
+    KeyList { table: "penalty", keys: &["first", "factor", "most", "forget", "extend", "edge_after"] };
 
 pub(super) const ROUTE: KeyList =
     KeyList { table: "route", keys: &["match", "charge", "on_store_failure", "atomic", "cors", "step_up"] };
@@ -136,6 +136,7 @@ pub(super) const EDGE: KeyList = KeyList {
         "headers",
         "logging",
         "users_per_address",
+        "keep_out",
         "rules",
     ],
 };
@@ -144,6 +145,9 @@ pub(super) const EDGE_RULE: KeyList = KeyList {
     table: "edge_rule",
     keys: &["name", "rate", "paths", "except", "stage", "body", "retry_after", "priority"],
 };
+
+pub(super) const KEEP_OUT: KeyList =
+    KeyList { table: "keep_out", keys: &["most", "stage", "body", "retry_after", "priority"] };
 
 pub(super) const EXCEPT: KeyList = KeyList { table: "except", keys: &["egress"] };
 

@@ -7,7 +7,7 @@ use super::limits::LimitEntry;
 use super::routes::Matched;
 use crate::edge::{Edge, EdgeRule, Stage};
 use crate::identity::{Identity, Source};
-use crate::limit::{Figures, Limit};
+use crate::limit::{Figures, KeyPart, Limit};
 use crate::pattern::{PathPart, Pattern};
 use crate::report::{Report, Span};
 use crate::route::{Route, RouteCharge};
@@ -59,6 +59,44 @@ pub(super) fn advise(report: &mut Report<'_>, edge: &Edge, at: &[Span], behind: 
         if let Some(users) = edge.users_per_address {
             warn_if_crowded(report, (rule, at), users, behind);
         }
+    }
+}
+
+/// Locks that keep an address out in front, where nobody does so or the key is none.
+pub(super) fn check_kept_out(report: &mut Report<'_>, has_edge: bool, edge: Option<&Edge>, behind: Behind<'_>) {
+    // What is wrong in [edge] has been told.
+    let is_wrong = has_edge && edge.is_none();
+    let keeps_out = edge.and_then(|edge| edge.keeps_out.as_ref());
+    let mut any = false;
+    for entry in behind.limits {
+        let Some(limit) = &entry.limit else { continue };
+        if limit.penalty().and_then(|rule| rule.edge_after()).is_none() {
+            continue;
+        }
+        any = true;
+        let name = limit.name();
+        let mut parts = limit.key().iter().flat_map(KeyPart::alternatives);
+        if !matches!((parts.next(), parts.next()), (Some(dimension), None) if behind.is_address(dimension)) {
+            let message = format!("limit `{name}` has `edge_after`, and its key is not the address alone");
+            report.error(&entry.at, message, "write `key = [\"client_ip\"]`, or remove `edge_after`");
+        }
+        let mut dimensions = limit.key().iter().flat_map(KeyPart::alternatives);
+        if dimensions.any(|dimension| behind.identity.dimension(dimension).is_some_and(|of| of.personal)) {
+            let message = format!("limit `{name}` has `edge_after`, and its address is a personal value");
+            report.error(
+                &entry.at,
+                message,
+                "keys have a hash in its place, which WAF cannot keep out: remove `edge_after`",
+            );
+        }
+        if keeps_out.is_none() && !is_wrong {
+            let message = format!("limit `{name}` has `edge_after`, and nobody in front keeps addresses out");
+            report.error(&entry.at, message, "write `keep_out = {}` in [edge], or remove `edge_after`");
+        }
+    }
+    if let (Some(_), false) = (keeps_out, any) {
+        let help = "write `edge_after = 3` in the `penalty` of a limit whose key is the address, or remove `keep_out`";
+        report.warning(&(0..0), "`keep_out` of [edge] keeps nobody out, since no limit hands an address over", help);
     }
 }
 

@@ -77,6 +77,11 @@ impl Escalation {
         let rule = PenaltyRule::new(first, factor.unwrap_or(Some(FACTOR))?, longest, forget);
         let rule =
             rule.map_err(|error| report.error(&node.span(), error.to_string(), "write it like { first = \"1min\" }"));
-        Some(rule.ok()?.extending(extend.unwrap_or(Some(false))?))
+        let rule = rule.ok()?.extending(extend.unwrap_or(Some(false))?);
+        let Some(node) = fields.get("edge_after") else { return Some(rule) };
+        let locks = fields::integer(report, node, "edge_after", 1..=u64::from(u8::MAX), "3")?;
+        let kept_out = rule.at_the_edge_after(u8::try_from(locks).ok()?);
+        let help = "count the locks up to the one that is as long as `most`, or write a longer `most` and a `factor` of 2 or more";
+        kept_out.map_err(|error| report.error(&node.span(), error.to_string(), help)).ok()
     }
 }

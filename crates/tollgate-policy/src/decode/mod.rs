@@ -56,6 +56,7 @@ pub(crate) fn policy(report: &mut Report<'_>, root: &DeTable<'_>) -> Option<Poli
     let exemptions = routes::exemptions(report, root.get("exempt"));
     let behind = layers::Behind { identity: &identity.identity, limits: &limits, routes: &routes };
     let edge = edge::decode(report, root.get("edge"), &exemptions, behind);
+    layers::check_kept_out(report, root.get("edge").is_some(), edge.as_ref().and_then(Option::as_ref), behind);
     check::reachable(report, &routes, &exemptions);
     check::advise(report, &limits, &routes, revision.unwrap_or(1));
     layers::warn_of_open(report, behind);

@@ -74,8 +74,12 @@ fn without_an_edge_nothing_is_in_front_and_with_one_it_counts_before_it_blocks()
 
 /// Refuses an `[edge]` whose lines from the third on are given, and whose last is a rule, for one reason.
 fn one(lines_of: &str, place: &str, says: &str) {
-    let text = format!("version = 1\n[edge]\n{lines_of}\n");
-    let found = lines(&refused(&text));
+    only(&format!("version = 1\n[edge]\n{lines_of}\n"), place, says);
+}
+
+/// The only mistake of a policy.
+fn only(text: &str, place: &str, says: &str) {
+    let found = lines(&refused(text));
     let found: Vec<_> = found.iter().filter(|line| line.contains(": error: ")).collect();
     let [line] = found[..] else { panic!("{found:#?}\n{text}") };
     assert!(line.starts_with(&format!("{place}: ")) && line.contains(says), "{line}\nwanted {place} {says}\n{text}");
@@ -154,4 +158,62 @@ fn what_works_and_is_hardly_meant_is_warned_of() {
     assert!(warned("egress = { hq = [\"192.0.2.0/24\"] }").contains("no rule of [edge] names the egress set `hq`"));
     assert!(warned("bodies = { a = { type = \"text\", content = \"x\" } }").contains("names the body `a`"));
     assert!(warned("forwarded = { header = \"x-forwarded-for\" }").contains("which callers choose"));
+}
+
+/// A limit by address whose third lock keeps it out, and an `[edge]` with these lines.
+fn kept_out(limit: &str, edge: &str) -> String {
+    format!(
+        "version = 1\n[limits.a]\n{limit}\nrate = '5/min'\n[edge]\n{edge}\n[[edge.rules]]\nname = 'rate-all'\nrate = '2000/5min'\n"
+    )
+}
+
+const THIRD: &str = "key = ['client_ip']\npenalty = { first = '1min', edge_after = 2 }";
+
+#[test]
+fn who_is_kept_out_is_said_by_the_limit_and_by_the_edge() {
+    let policy = policy(&kept_out(THIRD, "stage = 'block'\nkeep_out = {}"));
+    assert_eq!(policy.limit("a").unwrap().penalty().unwrap().edge_after(), Some(2));
+    let keeps_out = policy.edge().unwrap().keeps_out.clone().unwrap();
+    assert_eq!((keeps_out.most, keeps_out.stage, keeps_out.priority), (1000, Stage::Block, 39));
+    assert_eq!((keeps_out.retry_after, keeps_out.body), (Duration::from_secs(300), None));
+    let given = "bodies = { slow = { type = 'text', content = 'x' } }\n\
+                 keep_out = { most = 20, stage = 'block', body = 'slow', retry_after = '1h', priority = 3 }";
+    let keeps_out = crate::policy(&kept_out(THIRD, given)).edge().unwrap().keeps_out.clone().unwrap();
+    assert_eq!((keeps_out.most, keeps_out.priority, keeps_out.body.as_deref()), (20, 3, Some("slow")));
+    assert_eq!(keeps_out.retry_after, Duration::from_secs(3600));
+}
+
+#[test]
+fn nobody_is_kept_out_by_half_of_it() {
+    let one = |limit: &str, edge: &str, place: &str, says: &str| only(&kept_out(limit, edge), place, says);
+    one(THIRD, "", "2:9", "nobody in front keeps addresses out");
+    one(&THIRD.replace("['client_ip']", "['client_ip', 'user']"), "keep_out = {}", "2:9", "is not the address alone");
+    one(&THIRD.replace("['client_ip']", "['user ?? client_ip']"), "keep_out = {}", "2:9", "is not the address alone");
+    one(&THIRD.replace("after = 2", "after = 7"), "keep_out = {}", "4:42", "edge_after");
+    one(&THIRD.replace("after = 2", "after = 0"), "keep_out = {}", "4:42", "edge_after");
+    one(THIRD, "keep_out = { most = 2001 }", "7:21", "2000");
+    one(THIRD, "keep_out = { priority = 40 }", "8:1", "as `keep_out` has");
+    one(THIRD, "keep_out = { stage = 'captcha', retry_after = '1h' }", "7:47", "blocks none");
+    one(THIRD, "keep_out = {}\negress = { kept-out = ['192.0.2.0/24'] }", "7:12", "an egress set is named `kept-out`");
+    let idle = Policy::parse(&kept_out("key = ['client_ip']", "keep_out = {}")).unwrap().warnings;
+    assert!(idle.iter().any(|warning| warning.message.contains("keeps nobody out")), "{idle:?}");
+}
+
+#[test]
+fn whoever_shares_an_address_is_never_kept_out() {
+    let proxies = "[identity]\nclient_ip = { trusted_proxies = ['198.51.100.0/24', '2001:db8:7::/64'] }\n[limits.a]";
+    let edge = "keep_out = {}\negress = { hq = ['203.0.113.0/25', '2001:db8:1::/48'] }";
+    let policy = policy(&kept_out(THIRD, edge).replace("[limits.a]", proxies));
+    let never = |block: &str| policy.is_never_kept_out(&tollgate_policy::Cidr::of_client(block).unwrap());
+    for block in
+        ["203.0.113.7", "198.51.100.255", "2001:db8:1:5::/64", "2001:db8:7::/64", "2001:db8::/32", "203.0.112.0/23"]
+    {
+        assert!(never(block), "{block}");
+    }
+    for block in ["203.0.113.128", "198.51.101.0", "2001:db8:2::/64", "2001:db8:7:1::/64", "::ffff:1:2"] {
+        assert!(!never(block), "{block}");
+    }
+    for text in ["", "alice", "192.0.2.1/33", "192.0.2.1/24"] {
+        assert_eq!(tollgate_policy::Cidr::of_client(text), None, "{text}");
+    }
 }

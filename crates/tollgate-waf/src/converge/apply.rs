@@ -8,6 +8,7 @@ use crate::check;
 use crate::model::{IpSet, WebAcl};
 use crate::shape;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,36 +70,50 @@ async fn put_ip_set<W: Waf>(waf: &Paced<'_, W>, wanted: &Wanted, set: &IpSet, fo
             Ok(answer) => return Ok(made(&answer)),
             // Somebody was faster, or the answer to the first try got lost.
             Err(error) if is_conflict(&error) => {
-                let found = observe::ip_sets(waf, acl).await?.remove(&set.name);
+                let found = observe::ours(waf, acl).await?.remove(&set.name);
                 found.filter(|found| found.is_ours).ok_or(error)?
             }
             Err(error) => return Err(error),
         },
     };
+    if !set.is_kept_by_others {
+        put_addresses(waf, acl, &set.name, &addresses(set), &mut found).await?;
+    }
+    Ok(found)
+}
+
+/// Makes an IP set have these addresses, each time from a new reading if others write meanwhile; says whether they were others.
+pub(super) async fn put_addresses<W: Waf>(
+    waf: &Paced<'_, W>,
+    acl: &WebAcl,
+    name: &str,
+    addresses: &BTreeSet<String>,
+    found: &mut Found,
+) -> Result<bool> {
     for _ in 0..waf.patience.tries {
-        if told_addresses(&found.value) == addresses(set) {
-            return Ok(found);
+        if told_addresses(&found.value) == *addresses {
+            return Ok(false);
         }
         let mut input = json!({
-            "Name": set.name,
+            "Name": name,
             "Scope": shape::scope(acl.scope),
             "Id": found.value["Id"],
             "LockToken": found.lock_token,
-            "Addresses": addresses(set),
+            "Addresses": addresses,
         });
         if let Some(description) = found.value["Description"].as_str().filter(|text| !text.is_empty()) {
             input["Description"] = description.into();
         }
-        match waf.settle(Operation::UpdateIpSet, &input, &set.name).await {
-            Ok(_) => return Ok(found),
+        match waf.settle(Operation::UpdateIpSet, &input, name).await {
+            Ok(_) => return Ok(true),
             Err(error) if is_conflict(&error) => {
-                let again = observe::ip_set(waf, acl, &set.name, &found.value["Id"]).await?;
-                found = again.ok_or_else(|| contended(waf, &set.name))?;
+                let again = observe::ip_set(waf, acl, name, &found.value["Id"]).await?;
+                *found = again.ok_or_else(|| contended(waf, name))?;
             }
             Err(error) => return Err(error),
         }
     }
-    Err(contended(waf, &set.name))
+    Err(contended(waf, name))
 }
 
 /// Makes the ACL have our rules, each time from a new reading if others write meanwhile.

@@ -110,6 +110,9 @@ pub enum Error {
     /// Something of that name is somebody else's.
     #[error("{0}")]
     Foreign(String),
+    /// An IP set is not there.
+    #[error("there is no IP set {0}; `tollgate waf apply --yes` makes it")]
+    Missing(String),
     /// A resource cannot have the ACL.
     #[error("cannot put the ACL on {arn}: {why}")]
     Resource {

@@ -11,6 +11,7 @@
 //! | `apply` | making it so |
 //! | `destroy` | taking it away |
 //! | `status` | what the rules have caught |
+//! | `kept_out` | addresses that are kept out for a while |
 //!
 //! Invariants: rules, bodies and IP sets whose names do not begin with the policy's prefix are sent back byte by byte as they were
 //! read; what means the same is not written, since a changed rule loses its counts; every write of an ACL carries the lock token of
@@ -19,6 +20,7 @@
 mod apply;
 mod destroy;
 mod edge;
+mod kept_out;
 mod meaning;
 mod merge;
 mod observe;
@@ -29,6 +31,7 @@ mod status;
 pub use apply::{Applied, apply};
 pub use destroy::destroy;
 pub use edge::{Error, Failure, Operation, Result, Waf};
+pub use kept_out::{Kept, keep_out};
 pub use observe::Observed;
 pub use pace::{Patience, Progress};
 pub use plan::{Change, plan};

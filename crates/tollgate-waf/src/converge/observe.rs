@@ -54,7 +54,7 @@ impl Observed {
 /// Reads all of it.
 pub(super) async fn all<W: Waf>(waf: &Paced<'_, W>, wanted: &Wanted) -> Result<Observed> {
     let acl = self::acl(waf, &wanted.acl).await?;
-    let mut observed = Observed { ip_sets: ip_sets(waf, &wanted.acl).await?, ..Observed::default() };
+    let mut observed = Observed { ip_sets: ours(waf, &wanted.acl).await?, ..Observed::default() };
     if let Some(acl) = &acl {
         observed.logging = logging(waf, acl.text("ARN")).await?;
     }
@@ -81,12 +81,21 @@ pub(super) async fn acl<W: Waf>(waf: &Paced<'_, W>, acl: &WebAcl) -> Result<Opti
 }
 
 /// The IP sets whose names begin with the policy's prefix, by name.
-pub(super) async fn ip_sets<W: Waf>(waf: &Paced<'_, W>, acl: &WebAcl) -> Result<BTreeMap<String, Found>> {
+pub(super) async fn ours<W: Waf>(waf: &Paced<'_, W>, acl: &WebAcl) -> Result<BTreeMap<String, Found>> {
+    ip_sets(waf, acl, |name| name.starts_with(&acl.prefix)).await
+}
+
+/// The IP sets with such names, by name.
+pub(super) async fn ip_sets<W: Waf>(
+    waf: &Paced<'_, W>,
+    acl: &WebAcl,
+    is_sought: impl Fn(&str) -> bool,
+) -> Result<BTreeMap<String, Found>> {
     let input = json!({ "Scope": shape::scope(acl.scope), "Limit": 100 });
     let mut sets = BTreeMap::new();
     for summary in waf.pages(Operation::ListIpSets, input, "IPSets").await? {
         let name = summary["Name"].as_str().unwrap_or_default();
-        if name.starts_with(&acl.prefix)
+        if is_sought(name)
             && let Some(set) = ip_set(waf, acl, name, &summary["Id"]).await?
         {
             sets.insert(name.to_owned(), set);

@@ -173,6 +173,9 @@ pub(super) fn stale_ip_sets<'a>(wanted: &'a Wanted, observed: &'a Observed) -> i
 fn of_ip_set(set: &IpSet, observed: &Observed) -> Option<Change> {
     let name = set.name.clone();
     let Some(found) = observed.ip_sets.get(&name) else { return Some(Change::CreateIpSet { name }) };
+    if set.is_kept_by_others {
+        return None;
+    }
     let (wanted, there) = (addresses(set), told_addresses(&found.value));
     let of = |a: &BTreeSet<String>, b: &BTreeSet<String>| a.difference(b).cloned().collect::<Vec<_>>();
     let (add, remove) = (of(&wanted, &there), of(&there, &wanted));

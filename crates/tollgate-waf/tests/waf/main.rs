@@ -6,6 +6,7 @@ mod bypass;
 mod converge;
 mod evaluate;
 mod fake;
+mod kept_out;
 mod moto;
 mod origins;
 mod render;

@@ -46,6 +46,7 @@ pub(super) const COUNTS: &[Named] = &[
     ("ShadowDenied", |c| c.shadow_denied),
     ("Banned", |c| c.banned),
     (PENALISED, |c| c.penalised),
+    ("KeptOut", |c| c.kept_out),
     ("Refunded", |c| c.refunded),
     ("RefundLost", |c| c.refunds_lost),
     ("Settled", |c| c.settled),
