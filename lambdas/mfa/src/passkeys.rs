@@ -77,7 +77,9 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         let sent: Option<Confirmed> = serde_json::from_slice(request.body()).ok();
         let sent = sent.and_then(|sent| Some((sent.challenge.parse::<ChallengeId>().ok()?, sent)));
         let Some((challenge, Confirmed { credential, name, .. })) = sent else {
-            return Ok(answer::bad_request(r#"write {"challenge":"...","credential":{...},"name":"..."}, `credential` as `toJSON` gives it"#));
+            return Ok(answer::bad_request(
+                r#"write {"challenge":"...","credential":{...},"name":"..."}, `credential` as `toJSON` gives it"#,
+            ));
         };
         let begun = self.sessions.begin(asker.caller.clone()).await?;
         let registered = self.factors.register(&asker.caller.subject, &begun, &party, &challenge, &credential, &name);
@@ -160,7 +162,8 @@ fn asked(party: &RelyingParty, asked: &Asked) -> Response<Body> {
 
 /// 410.
 fn no_challenge() -> Response<Body> {
-    let message = "there is no such challenge: it was answered, is over, or was made for something else; ask for another";
+    let message =
+        "there is no such challenge: it was answered, is over, or was made for something else; ask for another";
     reply::error(StatusCode::GONE, "no_active_challenge", message)
 }
 

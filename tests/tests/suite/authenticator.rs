@@ -120,7 +120,8 @@ impl Device {
     /// A signature by a passkey that the options do not allow.
     pub fn signs_with_all(&mut self, origin: &str, options: &Value) -> Value {
         let mut options = options.clone();
-        options["allowCredentials"] = self.keys.keys().map(|id| json!({ "type": "public-key", "id": encoded(id) })).collect();
+        options["allowCredentials"] =
+            self.keys.keys().map(|id| json!({ "type": "public-key", "id": encoded(id) })).collect();
         self.gets(origin, &options)
     }
 

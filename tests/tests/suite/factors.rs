@@ -127,7 +127,11 @@ async fn a_passkey_costs_three_write_units_when_it_is_registered_and_two_when_it
         let registering = factors.register(owner, &begun, &party, &asked.id, &made, "laptop");
         let (said, round_trips, units) = costs(&process.counters, registering).await;
         assert!(matches!(said.unwrap(), Registered::Added { .. }));
-        assert_eq!((round_trips, units), (4, 3), "the challenge, the passkey, and the account, which is below 1 KB still");
+        assert_eq!(
+            (round_trips, units),
+            (4, 3),
+            "the challenge, the passkey, and the account, which is below 1 KB still"
+        );
         devices.push(device);
     }
     let asking = factors.ask_to_assert(owner, &begun, &party, None);
@@ -342,7 +346,8 @@ async fn the_table_gives_a_challenge_to_whom_it_was_made_for_and_to_nobody_twice
     let process = Process::new().await;
     let call = process.factors.items().begin();
     let ceremonies = [Ceremony::Register { is_first: true }, Ceremony::Register { is_first: false }, Ceremony::Assert];
-    let actions = [None, Some(Action::new("GET", "/", Vec::new(), &[])), Some(Action::new("PUT", "/", Vec::new(), &[]))];
+    let actions =
+        [None, Some(Action::new("GET", "/", Vec::new(), &[])), Some(Action::new("PUT", "/", Vec::new(), &[]))];
     let (mut given, mut kept) = (0, 0);
     let now = Timestamp::from_secs(1_767_225_600);
     let id: ChallengeId = "A".repeat(43).parse().unwrap();

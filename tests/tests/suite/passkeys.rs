@@ -86,7 +86,10 @@ fn a_passkey_is_registered_and_freshens_its_session() {
     assert_eq!((&options["rp"]["id"], &options["timeout"]), (&"localhost".into(), &300_000.into()));
     assert_eq!(options["authenticatorSelection"]["userVerification"], "required");
     let handle = decoded(&options["user"]["id"]);
-    assert!(handle.len() == 32 && !String::from_utf8_lossy(&handle).contains("alice"), "authenticators show it to anybody");
+    assert!(
+        handle.len() == 32 && !String::from_utf8_lossy(&handle).contains("alice"),
+        "authenticators show it to anybody"
+    );
     let mut device = Device::new();
     let made = device.creates(&origin(&dev), options);
     assert_eq!(alice.registers(&asked, &made).0, 200);
@@ -149,7 +152,8 @@ fn a_challenge_is_good_for_the_account_session_ceremony_and_action_that_it_was_m
     let asked = alice.asks("POST", "/api/mfa/passkeys/challenge", &json!({ "action": action })).2;
     let signed = hers.gets(&origin(&dev), &asked["publicKey"]);
     assert!(gone(&alice.proves(&asked, &signed)), "of an action");
-    let mut body = json!({ "factor": "passkey", "challenge": asked["challenge"], "credential": signed, "action": action });
+    let mut body =
+        json!({ "factor": "passkey", "challenge": asked["challenge"], "credential": signed, "action": action });
     body["action"] = alice.asks("DELETE", "/api/mfa/factors/recovery", &Value::Null).2["action"].clone();
     assert!(gone(&alice.asks("POST", "/api/mfa/verify", &body)), "of another action");
     body["action"] = action;
@@ -202,8 +206,16 @@ fn what_was_signed_elsewhere_or_by_nobody_known_proves_nothing() {
     let client = Device::client_data;
     refused(&mut device, &|device, options| device.gets("http://localhost:1", options), "another port of localhost");
     let evil = "https://login.example.com";
-    refused(&mut device, &|device, options| device.signs("localhost", &client(evil, options), options), "another origin");
-    refused(&mut device, &|device, options| device.signs("example.com", &client(&here, options), options), "another domain");
+    refused(
+        &mut device,
+        &|device, options| device.signs("localhost", &client(evil, options), options),
+        "another origin",
+    );
+    refused(
+        &mut device,
+        &|device, options| device.signs("example.com", &client(&here, options), options),
+        "another domain",
+    );
     let framed = |device: &mut Device, options: &Value| {
         let mut data = client(&here, options);
         data["crossOrigin"] = true.into();

@@ -200,8 +200,7 @@ pub async fn run(args: DevArgs) -> Result<()> {
     dev.mfa.let_pages_at(address.port());
     let url = format!("http://{address}");
     let (endpoint, table, passkeys) = (&dev.endpoint, dev.limiter.store().table(), dev.mfa.local_origin());
-    let ready =
-        json!({ "listening": url, "dynamodb_endpoint": endpoint, "table": table, "passkeys_at": passkeys });
+    let ready = json!({ "listening": url, "dynamodb_endpoint": endpoint, "table": table, "passkeys_at": passkeys });
     if args.json.json {
         output::say(&ready);
     } else {

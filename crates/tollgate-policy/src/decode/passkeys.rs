@@ -31,7 +31,9 @@ const VERIFICATIONS: [(&str, UserVerification); 2] =
 pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<Option<PasskeyRules>> {
     let Some(node) = node else { return Some(None) };
     let fields = Fields::open(report, node, "[mfa.passkeys]", &keys::PASSKEYS)?;
-    let help = format!("say which domain they are made for, like `rp_id = {RP_ID_EXAMPLE}`; another one later makes them useless");
+    let help = format!(
+        "say which domain they are made for, like `rp_id = {RP_ID_EXAMPLE}`; another one later makes them useless"
+    );
     let rp_id = fields.required(report, "rp_id", &help).and_then(|node| rp_id(report, node));
     let help = format!("say whose pages may use them: `origins = {ORIGINS_EXAMPLE}`");
     let origins = fields.required(report, "origins", &help).and_then(|node| origins(report, node, rp_id));
@@ -94,10 +96,13 @@ fn origin(report: &mut Report<'_>, node: Node<'_>, rp_id: Option<&str>) -> Optio
             format!("write \"https://{domain}\""),
         ),
         (Some("https" | "http"), Some(domain)) => match (written, rp_id) {
-            (Some(written), _) if written != text => ("is not how browsers write it".to_owned(), format!("write {written:?}")),
-            (_, Some(rp_id)) if !is_below(domain, rp_id) => {
-                (format!("is not of {rp_id:?} or below it"), "passkeys are for one domain: take `rp_id` of it".to_owned())
+            (Some(written), _) if written != text => {
+                ("is not how browsers write it".to_owned(), format!("write {written:?}"))
             }
+            (_, Some(rp_id)) if !is_below(domain, rp_id) => (
+                format!("is not of {rp_id:?} or below it"),
+                "passkeys are for one domain: take `rp_id` of it".to_owned(),
+            ),
             _ => return Some(text.to_owned()),
         },
         _ => ("is no origin of a page".to_owned(), "write it like \"https://login.example.com\"".to_owned()),

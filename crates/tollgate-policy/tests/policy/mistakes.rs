@@ -279,7 +279,8 @@ fn second_factors() {
 fn passkeys() {
     let passkeys = |lines: &str| format!("version = 1\n[mfa]\nissuer = 'a'\n[mfa.passkeys]\n{lines}\n");
     let rp_id = |id: &str| passkeys(&format!("origins = ['https://example.com']\nrp_id = {id}"));
-    let origin = |origin: &str| passkeys(&format!("rp_id = 'example.com'\norigins = ['https://example.com', {origin}]"));
+    let origin =
+        |origin: &str| passkeys(&format!("rp_id = 'example.com'\norigins = ['https://example.com', {origin}]"));
     one(&passkeys("origins = ['https://a.x']"), "4:1", "[mfa.passkeys] has no `rp_id`");
     one(&passkeys("rp_id = 'a.x'"), "4:1", "[mfa.passkeys] has no `origins`");
     one(&passkeys("rp_id = 'a.x'\norigins = []"), "6:11", "origins must be 1 to 10, not 0");

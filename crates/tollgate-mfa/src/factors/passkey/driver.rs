@@ -296,6 +296,8 @@ async fn drop_item(call: &Call<'_>, pk: &str) {
 fn told(why: &Refusal) {
     match why {
         Refusal::Wrong(why) => tracing::info!(%why, "a passkey is refused"),
-        Refusal::Cloned => tracing::warn!("a passkey's counter went back: somebody may have a copy of it, and it is refused"),
+        Refusal::Cloned => {
+            tracing::warn!("a passkey's counter went back: somebody may have a copy of it, and it is refused")
+        }
     }
 }

@@ -161,7 +161,12 @@ impl RelyingParty {
     /// # Errors
     ///
     /// None was made, or not as it was asked for.
-    pub fn registered(&self, answer: &Registration, state: &str, now: Timestamp) -> std::result::Result<Passkey, Refusal> {
+    pub fn registered(
+        &self,
+        answer: &Registration,
+        state: &str,
+        now: Timestamp,
+    ) -> std::result::Result<Passkey, Refusal> {
         let state: RegistrationState = serde_json::from_str(state).map_err(wrong)?;
         let made = self.core.register_credential(&answer.0, &state, None).map_err(wrong)?;
         if made.cred_id.is_empty() || made.cred_id.len() > LONGEST_CREDENTIAL {
@@ -194,7 +199,8 @@ impl RelyingParty {
     ///
     /// [`Error::Passkeys`] if one of them cannot be read, or the library does not make one.
     pub fn ask_to_assert(&self, passkeys: &[Passkey]) -> Result<Request> {
-        let credentials = passkeys.iter().map(Passkey::read).collect::<std::result::Result<_, _>>().map_err(unusable)?;
+        let credentials =
+            passkeys.iter().map(Passkey::read).collect::<std::result::Result<_, _>>().map_err(unusable)?;
         let builder = self.core.new_challenge_authenticate_builder(credentials, Some(self.verification));
         let builder = builder.map_err(unusable)?.allow_backup_eligible_upgrade(true);
         let (asked, mut state) = self.core.generate_challenge_authenticate(builder).map_err(unusable)?;

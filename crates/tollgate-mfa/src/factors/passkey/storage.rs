@@ -201,8 +201,7 @@ fn name(out: &mut Expressions, attribute: &str) -> String {
 }
 
 fn assign(out: &mut Expressions, set: impl IntoIterator<Item = (&'static str, AttributeValue)>) -> String {
-    let mut one = |(attribute, value)| {
-        format!("{} = {}", name(out, attribute), out.value(&format!(":{attribute}"), value))
-    };
+    let mut one =
+        |(attribute, value)| format!("{} = {}", name(out, attribute), out.value(&format!(":{attribute}"), value));
     format!("SET {}", set.into_iter().map(&mut one).collect::<Vec<_>>().join(", "))
 }
