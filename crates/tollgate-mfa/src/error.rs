@@ -18,6 +18,10 @@ pub enum Error {
     #[cfg(feature = "factors")]
     #[error("no authenticator app can be set up by that name: {0}")]
     Unspeakable(String),
+    /// A passkey cannot be asked for, or one that is stored cannot be read.
+    #[cfg(feature = "factors")]
+    #[error("passkeys cannot be used: {0}")]
+    Passkeys(String),
     /// The caller cannot be told from the policy's dimensions.
     #[error(transparent)]
     Policy(#[from] tollgate_policy::Error),

@@ -11,7 +11,7 @@
 //! | [`judge`] | whether a caller may go on |
 //! | [`storage`] | those writes as DynamoDB expressions, items as attributes |
 //! | [`sessions`] | [`Sessions`]: drives them against the table |
-//! | `factors` (feature `factors`) | second factors: authenticator apps, recovery codes |
+//! | `factors` (feature `factors`) | second factors: authenticator apps, passkeys, recovery codes |
 //! | `token` (feature `jwt`) | whether a token is an issuer's, and what it says |
 //!
 //! Everything but `storage`, `sessions` and `token` is pure: no I/O and no clock.

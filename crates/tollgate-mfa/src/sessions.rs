@@ -233,6 +233,18 @@ impl Begun {
         self.epoch
     }
 
+    /// When it began.
+    #[cfg(feature = "factors")]
+    pub(crate) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// The same as if it had begun then, which is earlier.
+    #[cfg(feature = "factors")]
+    pub(crate) fn dated(self, at: Timestamp) -> Self {
+        Self { at: self.at.min(at), ..self }
+    }
+
     /// The session that it began in.
     #[cfg(feature = "factors")]
     pub(crate) fn session(&self) -> Option<&str> {

@@ -286,6 +286,10 @@
 //! | `issuer` | who issues them, as authenticator apps show it, like `"Example Ltd"`; up to 64 bytes without a colon | required |
 //! | `acr` | the class of authentication that a right code is, on top of the first factor | `"mfa"` |
 //! | `max_age` | how long ago whoever enrols a factor may have proved who he is, `1s` to `1day`: for the first factor by signing in, for a further one by that class | `"5min"` |
+//! | `passkeys.rp_id` | the domain that passkeys are made for, like `"example.com"`, or `"localhost"`; another one later makes them useless | required in `passkeys`; without it there are no passkeys |
+//! | `passkeys.origins` | the pages that may use them, like `["https://login.example.com"]`: of that domain or one below it, with `https` (`http` for `localhost` only), up to 10 | required in `passkeys` |
+//! | `passkeys.user_verification` | whether the authenticator has to know its owner by a PIN, a finger or a face: `"required"`, or `"preferred"`: if it can | `"required"` |
+//! | `passkeys.timeout` | for how long a challenge can be answered, `30s` to `10min` | `"5min"` |
 
 mod address;
 mod algorithm;
@@ -333,7 +337,7 @@ pub use jitter::up_to;
 pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
-pub use mfa::MfaRules;
+pub use mfa::{MfaRules, PasskeyRules, UserVerification};
 pub use network::Network;
 pub use otp::{Channel, OtpRules, PumpingRules, Purpose};
 pub use pattern::{PathPart, Pattern};

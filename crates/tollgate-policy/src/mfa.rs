@@ -1,6 +1,7 @@
 //! `[mfa]`: what second factors prove, and what it takes to change them.
 //!
-//! Invariant: the issuer's name can stand in the label of an `otpauth` URI, where a colon would end it.
+//! Invariants: the issuer's name can stand in the label of an `otpauth` URI, where a colon would end it; a page of each origin of
+//! passkeys may use what is made for their domain.
 
 use crate::error::{Error, Result};
 use crate::policy::Policy;
@@ -18,6 +19,41 @@ pub struct MfaRules {
     /// authentication of that class. [`StepUp::SHORTEST_AGE`](crate::StepUp::SHORTEST_AGE) to
     /// [`StepUp::LONGEST_AGE`](crate::StepUp::LONGEST_AGE).
     pub max_age: Duration,
+    /// The rules of passkeys; without them there are none.
+    pub passkeys: Option<PasskeyRules>,
+}
+
+/// The rules of passkeys (WebAuthn Level 3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PasskeyRules {
+    /// The id of the relying party: the domain that passkeys are made for. Under another one they are good for nothing.
+    pub rp_id: String,
+    /// The origins of pages that may use them, like `https://login.example.com`: of that domain or one below it, 1 to
+    /// [`PasskeyRules::MOST_ORIGINS`].
+    pub origins: Vec<String>,
+    /// Whether the authenticator has to know its owner.
+    pub user_verification: UserVerification,
+    /// For how long a challenge can be answered: [`PasskeyRules::SHORTEST_TIMEOUT`] to [`PasskeyRules::LONGEST_TIMEOUT`].
+    pub timeout: Duration,
+}
+
+/// Whether an authenticator has to know its owner, by a PIN, a finger or a face (WebAuthn section 5.8.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UserVerification {
+    /// Always.
+    Required,
+    /// If it can; one that did when it was registered has to from then on.
+    Preferred,
+}
+
+impl PasskeyRules {
+    /// Origins at most.
+    pub const MOST_ORIGINS: usize = 10;
+    /// The shortest life of a challenge.
+    pub const SHORTEST_TIMEOUT: Duration = Duration::from_secs(30);
+    /// The longest life of a challenge (WebAuthn section 15.1: ten minutes are the most that is recommended).
+    pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(600);
 }
 
 impl MfaRules {

@@ -4,15 +4,20 @@
 //! | --- | --- |
 //! | `POST /api/mfa/totp/enroll` | an authenticator app is set up |
 //! | `POST /api/mfa/totp/confirm` | and confirmed by a code of it |
-//! | `POST /api/mfa/verify` | a code of a factor: the session is fresh, or one action may be done |
+//! | `POST /api/mfa/passkeys/register` | a passkey is asked for |
+//! | `POST /api/mfa/passkeys/confirm` | and registered |
+//! | `POST /api/mfa/passkeys/challenge` | a passkey is asked to prove itself |
+//! | `POST /api/mfa/verify` | a code of a factor, or a passkey's answer: the session is fresh, or one action may be done |
 //! | `POST /api/mfa/recovery/generate` | new recovery codes |
 //! | `GET /api/mfa/factors` | what the account has |
-//! | `DELETE /api/mfa/factors/{factor}` | a factor is removed |
+//! | `DELETE /api/mfa/factors/{factor}` | a factor is removed; of passkeys all are |
+//! | `DELETE /api/mfa/factors/passkey/{id}` | one passkey is removed |
 //!
 //! | module | what it is |
 //! | --- | --- |
 //! | `asker` | who asks, and what he has to have proved |
 //! | `enrol` | an app is set up and confirmed; recovery codes are made |
+//! | `passkeys` | passkeys: registered, asked, verified |
 //! | `verify` | a code of a factor, and what it proves |
 //! | `factors` | the account's factors: listed, removed |
 //! | `answer` | what is said, and with which status |
@@ -28,6 +33,7 @@ mod asker;
 mod deployed;
 mod enrol;
 mod factors;
+mod passkeys;
 mod verify;
 
 #[cfg(feature = "aws")]
@@ -37,15 +43,16 @@ use crate::asker::Asker;
 use lambda_http::http::Method;
 use lambda_http::tower::{Layer, ServiceExt};
 use lambda_http::{Body, Error, Request, Response, service_fn};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tollgate::http::{Facts, TollgateLayer, reply};
 use tollgate::mfa::Sessions;
 use tollgate::tollgate_dynamodb::Event;
 use tollgate::{Decision, Limiter, LivePolicy, Policy, Store};
-use tollgate_mfa::factors::{Factors, Kind, Vault};
+use tollgate_mfa::factors::{Factors, Kind, PasskeyId, Vault};
 
 const PREFIX: &str = "/api/mfa/";
 const FACTORS: &str = "/api/mfa/factors/";
+const PASSKEY: &str = "passkey/";
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +62,18 @@ enum Wish {
     Verify,
     Generate,
     List,
-    /// `None`: there is no such kind of factor.
-    Remove(Option<Kind>),
+    AskToRegister,
+    Register,
+    AskToAssert,
+    /// `None`: there is no such kind of factor, or no such passkey.
+    Remove(Option<Removed>),
+}
+
+/// What is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Removed {
+    All(Kind),
+    Passkey(PasskeyId),
 }
 
 /// Whether a path is one that is answered here.
@@ -73,9 +90,17 @@ fn wish(path: &str) -> Option<(&'static str, Wish)> {
         "/api/mfa/verify" => ("POST", Wish::Verify),
         "/api/mfa/recovery/generate" => ("POST", Wish::Generate),
         "/api/mfa/factors" => ("GET", Wish::List),
+        "/api/mfa/passkeys/register" => ("POST", Wish::AskToRegister),
+        "/api/mfa/passkeys/confirm" => ("POST", Wish::Register),
+        "/api/mfa/passkeys/challenge" => ("POST", Wish::AskToAssert),
         path => {
-            let kind = path.strip_prefix(FACTORS).filter(|kind| !kind.is_empty() && !kind.contains('/'))?;
-            ("DELETE", Wish::Remove(kind.parse().ok()))
+            let factor = path.strip_prefix(FACTORS)?;
+            let (of_one, name) = factor.strip_prefix(PASSKEY).map_or((false, factor), |id| (true, id));
+            if name.is_empty() || name.contains('/') {
+                return None;
+            }
+            let passkey = || name.parse().map(Removed::Passkey).ok();
+            ("DELETE", Wish::Remove(if of_one { passkey() } else { name.parse().map(Removed::All).ok() }))
         }
     })
 }
@@ -94,6 +119,8 @@ struct Handlers<S, V> {
     limiter: Arc<Limiter<S>>,
     factors: Factors<V>,
     sessions: Arc<Sessions>,
+    /// The port of this machine whose pages may use passkeys of `localhost`.
+    local: OnceLock<u16>,
 }
 
 impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
@@ -101,7 +128,22 @@ impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
     #[must_use]
     pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, factors: Factors<V>, sessions: Arc<Sessions>) -> Self {
         let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter)).with_sessions(Arc::clone(&sessions));
-        Self { policy, layer, handlers: Arc::new(Handlers { limiter, factors, sessions }) }
+        Self { policy, layer, handlers: Arc::new(Handlers { limiter, factors, sessions, local: OnceLock::new() }) }
+    }
+
+    /// Lets pages of `http://localhost` at that port use passkeys, too, if the policy's are of `localhost`: for a server on this machine
+    /// whose port the policy cannot know. Elsewhere the policy's origins are all. The first call counts.
+    pub fn let_pages_at(&self, port: u16) {
+        self.handlers.local.get_or_init(|| port);
+    }
+
+    /// The origin of pages on this machine that may use passkeys, if there are any.
+    #[must_use]
+    pub fn local_origin(&self) -> Option<String> {
+        let policy = self.policy.current();
+        let party = self.handlers.party(&policy).ok().flatten();
+        let is_of_this_machine = party.is_some_and(|party| party.id() == passkeys::LOCAL);
+        self.handlers.local.get().filter(|_| is_of_this_machine).map(|port| passkeys::local(*port))
     }
 
     /// The factors.
@@ -160,7 +202,10 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Wish::Verify => Box::pin(self.verify(policy, asker, request)).await,
             Wish::Generate => Box::pin(self.generate(policy, asker, request)).await,
             Wish::List => Box::pin(self.list(asker)).await,
-            Wish::Remove(kind) => Box::pin(self.remove(policy, asker, kind, request)).await,
+            Wish::AskToRegister => Box::pin(self.ask_to_register(policy, asker, request)).await,
+            Wish::Register => Box::pin(self.register(policy, asker, request)).await,
+            Wish::AskToAssert => Box::pin(self.ask_to_assert(policy, asker, request)).await,
+            Wish::Remove(removed) => Box::pin(self.remove(policy, asker, removed, request)).await,
         };
         answered.unwrap_or_else(|error| {
             let facts = Facts::of(request.extensions());

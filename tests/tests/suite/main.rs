@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
 mod attacks;
+mod authenticator;
 mod bench;
 mod cli;
 mod coalesce;
@@ -25,6 +26,7 @@ mod login;
 mod mfa;
 mod otp;
 mod pacer;
+mod passkeys;
 mod penalties;
 mod pumping;
 mod regressions;

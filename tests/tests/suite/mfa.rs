@@ -15,87 +15,94 @@ const NEW: &str = "k2=__79_Pv6-fj39vX08_Lx8O_u7ezr6uno5-bl5OPi4eA";
 /// The partition key of Alice's factors.
 const ITEM: &str = "1/mfa/factors/tenant:acme,user:alice";
 
-type Answer = (u16, String, Value);
+pub(crate) type Answer = (u16, String, Value);
 
-/// Alice, at a server.
+/// Alice, at a server; or somebody else.
 #[derive(Clone, Copy)]
-struct Alice<'d> {
-    dev: &'d Dev,
+pub(crate) struct Alice<'d> {
+    pub(crate) dev: &'d Dev,
+    user: &'d str,
     session: &'d str,
 }
 
 impl<'d> Alice<'d> {
-    fn at(dev: &'d Dev) -> Self {
-        Self { dev, session: "s1" }
+    pub(crate) fn at(dev: &'d Dev) -> Self {
+        Self { dev, user: "alice", session: "s1" }
+    }
+
+    /// Somebody else.
+    pub(crate) fn called(self, user: &'d str) -> Self {
+        Self { user, ..self }
     }
 
     /// In another session.
-    fn in_session(self, session: &'d str) -> Self {
+    pub(crate) fn in_session(self, session: &'d str) -> Self {
         Self { session, ..self }
     }
 
-    fn asks_with(self, claims: &str, method: &str, path: &str, more: &str, body: &Value) -> Answer {
-        let principal = format!("x-dev-principal: user=alice,tenant=acme,origin_jti={}{claims}\r\n", self.session);
+    pub(crate) fn asks_with(self, claims: &str, method: &str, path: &str, more: &str, body: &Value) -> Answer {
+        let principal =
+            format!("x-dev-principal: user={},tenant=acme,origin_jti={}{claims}\r\n", self.user, self.session);
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.dev.ask_with(method, path, &format!("{principal}{more}"), &body)
     }
 
     /// By a token of a sign-in that was long ago.
-    fn asks(self, method: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) fn asks(self, method: &str, path: &str, body: &Value) -> Answer {
         self.asks_with("", method, path, "", body)
     }
 
-    fn now(self) -> u64 {
+    pub(crate) fn now(self) -> u64 {
         self.dev.stats()["now_ms"].as_u64().unwrap() / 1000
     }
 
     /// By a token of a sign-in just now, as `amr` says by a password.
-    fn signed_in(self, method: &str, path: &str) -> Answer {
+    pub(crate) fn signed_in(self, method: &str, path: &str) -> Answer {
         self.asks_with(&format!(",auth_time={}", self.now()), method, path, "", &Value::Null)
     }
 
     /// By a token that says that she has stepped up just now.
-    fn stepped_up(self, method: &str, path: &str) -> Answer {
+    pub(crate) fn stepped_up(self, method: &str, path: &str) -> Answer {
         self.asks_with(&format!(",auth_time={},acr=mfa", self.now()), method, path, "", &Value::Null)
     }
 
-    fn confirms(self, code: &str) -> Answer {
+    pub(crate) fn confirms(self, code: &str) -> Answer {
         self.asks("POST", "/api/mfa/totp/confirm", &json!({ "code": code }))
     }
 
-    fn verifies(self, factor: &str, code: &str) -> Answer {
+    pub(crate) fn verifies(self, factor: &str, code: &str) -> Answer {
         self.asks("POST", "/api/mfa/verify", &json!({ "factor": factor, "code": code }))
     }
 
-    fn factors(self) -> Value {
+    pub(crate) fn factors(self) -> Value {
         let (status, head, body) = self.asks("GET", "/api/mfa/factors", &Value::Null);
         assert_eq!(status, 200, "{head}");
         body["factors"].clone()
     }
 
     /// What an app makes of what it is set up by.
-    fn sets_an_app_up(self) -> App {
+    pub(crate) fn sets_an_app_up(self) -> App {
         let (status, head, body) = self.signed_in("POST", "/api/mfa/totp/enroll");
         assert_eq!(status, 200, "{head} {body}");
         App(Totp::from_url(body["otpauth_uri"].as_str().unwrap()).unwrap())
     }
 
     /// A confirmed app, whose present step is used.
-    fn enrols(self) -> App {
+    pub(crate) fn enrols(self) -> App {
         let app = self.sets_an_app_up();
         let (status, _, body) = self.confirms(&app.code(self.now()));
         assert_eq!((status, body), (200, json!({ "verified": true })));
         app
     }
 
-    fn generates(self) -> Vec<String> {
+    pub(crate) fn generates(self) -> Vec<String> {
         let (status, head, body) = self.stepped_up("POST", "/api/mfa/recovery/generate");
         assert_eq!(status, 200, "{head}");
         serde_json::from_value(body["codes"].clone()).unwrap()
     }
 
     /// Whether what needs a fresh second factor may be done in this session.
-    fn may_change_her_payout_account(self) -> bool {
+    pub(crate) fn may_change_her_payout_account(self) -> bool {
         let (status, _, body) = self.asks("PUT", "/api/payout-account", &json!({}));
         assert!(status == 200 || is_challenged(&(status, String::new(), body.clone())), "{status} {body}");
         status == 200
@@ -115,10 +122,10 @@ impl<'d> Alice<'d> {
 }
 
 /// An authenticator app.
-struct App(Totp);
+pub(crate) struct App(Totp);
 
 impl App {
-    fn code(&self, secs: u64) -> String {
+    pub(crate) fn code(&self, secs: u64) -> String {
         self.0.generate(secs).to_string()
     }
 
@@ -129,11 +136,11 @@ impl App {
     }
 }
 
-fn is_challenged(answer: &Answer) -> bool {
+pub(crate) fn is_challenged(answer: &Answer) -> bool {
     answer.0 == 401 && answer.2["error"] == "insufficient_user_authentication"
 }
 
-fn is(answer: &Answer, status: u16, error: &str) -> bool {
+pub(crate) fn is(answer: &Answer, status: u16, error: &str) -> bool {
     answer.0 == status && answer.2["error"] == error
 }
 
@@ -142,7 +149,7 @@ fn manual() -> Dev {
 }
 
 /// So many servers on one table, as sandboxes of one function, under these secrets each.
-fn servers(secrets: &[&str]) -> Vec<Dev> {
+pub(crate) fn servers(secrets: &[&str]) -> Vec<Dev> {
     let first = Dev::start_under(secrets[0], &[]);
     let (endpoint, table) = place(&first);
     let others =
@@ -151,7 +158,7 @@ fn servers(secrets: &[&str]) -> Vec<Dev> {
     std::iter::once(first).chain(others).collect()
 }
 
-fn place(dev: &Dev) -> (String, String) {
+pub(crate) fn place(dev: &Dev) -> (String, String) {
     let stats = dev.stats();
     let of = |name: &str| stats[name].as_str().unwrap().to_owned();
     (of("dynamodb_endpoint"), of("table"))

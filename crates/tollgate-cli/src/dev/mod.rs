@@ -197,13 +197,15 @@ pub async fn run(args: DevArgs) -> Result<()> {
     let taken = |e| CliError::System(format!("cannot listen on {}: {e}; choose another with --addr", args.addr));
     let listener = TcpListener::bind(args.addr).await.map_err(taken)?;
     let address = listener.local_addr().map_err(taken)?;
+    dev.mfa.let_pages_at(address.port());
     let url = format!("http://{address}");
-    let ready = json!({ "listening": url, "dynamodb_endpoint": dev.endpoint, "table": dev.limiter.store().table() });
+    let (endpoint, table, passkeys) = (&dev.endpoint, dev.limiter.store().table(), dev.mfa.local_origin());
+    let ready = json!({ "listening": url, "dynamodb_endpoint": endpoint, "table": table, "passkeys_at": passkeys });
     if args.json.json {
         output::say(&ready);
     } else {
-        let (endpoint, table) = (&dev.endpoint, dev.limiter.store().table());
-        output::say(format!("tollgate dev is listening on {url} (DynamoDB at {endpoint}, table {table})"));
+        let passkeys = passkeys.map_or_else(String::new, |origin| format!("; passkeys work at {origin}"));
+        output::say(format!("tollgate dev is listening on {url} (DynamoDB at {endpoint}, table {table}){passkeys}"));
     }
     let (stopping, mut stop) = watch::channel(false);
     let mut stopped = stop.clone();

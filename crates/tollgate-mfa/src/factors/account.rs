@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is under enrolment proves nothing; an app that is enrolled stays until it is removed.
 
+use super::passkey::PasskeyId;
 use super::recovery::CodeHash;
 use super::tries::Tries;
 use std::collections::BTreeSet;
@@ -15,8 +16,34 @@ use tollgate_core::Timestamp;
 pub enum Kind {
     /// An authenticator app.
     Totp,
+    /// Passkeys.
+    Passkey,
     /// Recovery codes.
     Recovery,
+}
+
+/// A kind of factor of which codes are typed: what can be guessed, so that tries of it are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CodeKind {
+    /// An authenticator app.
+    Totp,
+    /// Recovery codes.
+    Recovery,
+}
+
+impl CodeKind {
+    /// Every kind.
+    pub const ALL: [Self; 2] = [Self::Totp, Self::Recovery];
+}
+
+impl From<CodeKind> for Kind {
+    fn from(kind: CodeKind) -> Self {
+        match kind {
+            CodeKind::Totp => Self::Totp,
+            CodeKind::Recovery => Self::Recovery,
+        }
+    }
 }
 
 /// No kind of factor has that name.
@@ -26,23 +53,37 @@ pub struct NoKind;
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 2] = [Self::Totp, Self::Recovery];
+    pub const ALL: [Self; 3] = [Self::Totp, Self::Passkey, Self::Recovery];
 
     /// Its name, in requests, answers and the table.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Totp => "totp",
+            Self::Passkey => "passkey",
             Self::Recovery => "recovery",
         }
     }
 
-    /// How it proves something, on top of another factor (RFC 8176). That list has no name for recovery codes: they are no answers to
-    /// questions (`kba`), and were `otp` said of them, they would pass where an app is asked for.
+    /// The kind whose codes are typed, if it is one.
+    #[must_use]
+    pub fn of_codes(self) -> Option<CodeKind> {
+        match self {
+            Self::Totp => Some(CodeKind::Totp),
+            Self::Recovery => Some(CodeKind::Recovery),
+            Self::Passkey => None,
+        }
+    }
+
+    /// How it proves something, on top of another factor (RFC 8176, and for `pop` the registry that it founds, by OpenID Connect EAP ACR
+    /// Values 1.0). That list has no name for recovery codes: they are no answers to questions (`kba`), and were `otp` said of them, they
+    /// would pass where an app is asked for. A passkey is a key whose possession is proved (`pop`) by somebody who is there (`user`):
+    /// whether hardware keeps it (`hwk`) or software (`swk`) nobody knows whom its maker does not attest it.
     #[must_use]
     pub fn methods(self) -> &'static [&'static str] {
         match self {
             Self::Totp => &["mfa", "otp"],
+            Self::Passkey => &["mfa", "pop", "user"],
             Self::Recovery => &["mfa"],
         }
     }
@@ -102,6 +143,8 @@ pub struct Account {
     pub pending: Option<Pending>,
     /// The app.
     pub totp: Option<Totp>,
+    /// Its passkeys; what is remembered of each is in an item of its own.
+    pub passkeys: BTreeSet<PasskeyId>,
     /// Recovery codes, used up or not.
     pub recovery: Option<Recovery>,
     /// What was tried of the app, or of the one that is being set up.
@@ -113,17 +156,17 @@ pub struct Account {
 impl Account {
     /// What was tried of a factor.
     #[must_use]
-    pub fn tries(&self, kind: Kind) -> Tries {
+    pub fn tries(&self, kind: CodeKind) -> Tries {
         match kind {
-            Kind::Totp => self.totp_tries,
-            Kind::Recovery => self.recovery_tries,
+            CodeKind::Totp => self.totp_tries,
+            CodeKind::Recovery => self.recovery_tries,
         }
     }
 
     /// Whether it has anything by which it can step up: then nothing is enrolled without.
     #[must_use]
     pub fn has_factor(&self) -> bool {
-        self.totp.is_some() || self.codes_left() > 0
+        self.totp.is_some() || !self.passkeys.is_empty() || self.codes_left() > 0
     }
 
     /// Recovery codes that are left.
@@ -133,10 +176,10 @@ impl Account {
     }
 
     /// The tries of a factor, to be changed.
-    pub(crate) fn tries_mut(&mut self, kind: Kind) -> &mut Tries {
+    pub(crate) fn tries_mut(&mut self, kind: CodeKind) -> &mut Tries {
         match kind {
-            Kind::Totp => &mut self.totp_tries,
-            Kind::Recovery => &mut self.recovery_tries,
+            CodeKind::Totp => &mut self.totp_tries,
+            CodeKind::Recovery => &mut self.recovery_tries,
         }
     }
 }

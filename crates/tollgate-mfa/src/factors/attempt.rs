@@ -12,7 +12,7 @@
 //! The same as of one-time codes, for the same reasons: whoever compares first and counts afterwards lets any number of callers at once
 //! compare. Invariants: what is compared has been counted; nobody is verified unless his own second write was applied.
 
-use super::account::{Account, Kind, Pending, Totp};
+use super::account::{Account, CodeKind, Kind, Pending, Totp};
 use super::recovery::CodeHash;
 use super::totp::Secret;
 use super::tries::{Tries, Turn};
@@ -82,10 +82,10 @@ pub enum Attempt<'a> {
 impl Attempt<'_> {
     /// Of which factor it is.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CodeKind {
         match self {
-            Self::App { .. } | Self::Setup { .. } => Kind::Totp,
-            Self::Recovery(_) => Kind::Recovery,
+            Self::App { .. } | Self::Setup { .. } => CodeKind::Totp,
+            Self::Recovery(_) => CodeKind::Recovery,
         }
     }
 
@@ -150,7 +150,7 @@ impl Attempt<'_> {
 /// Without what was typed.
 impl fmt::Debug for Attempt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Attempt({})", self.kind())
+        write!(f, "Attempt({})", Kind::from(self.kind()))
     }
 }
 

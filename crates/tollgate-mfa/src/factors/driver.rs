@@ -3,7 +3,7 @@
 //! Invariants: a secret is opened before a try is counted, so that a vault that fails costs nobody a try; nobody is verified without the
 //! answer to the write that says so; whatever the table or the vault does not answer is an error, never an outcome.
 
-use super::account::{Account, Kind, Pending};
+use super::account::{Account, CodeKind, Kind, Pending};
 use super::attempt::{Attempt, Next, Verification, locked};
 use super::recovery::{CODES, RecoveryCode};
 use super::storage;
@@ -38,6 +38,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// The partition key of its item.
+    pub(super) fn pk(&self) -> &str {
+        &self.pk
+    }
+
     /// What is remembered of the account.
     #[must_use]
     pub fn account(&self) -> &Account {
@@ -96,7 +101,7 @@ impl<V: Vault> Factors<V> {
         let until = self.items.now() + Self::CONFIRMED_WITHIN;
         let pending = Pending { sealed, until, epoch: begun.epoch(), session: begun.session().map(str::to_owned) };
         let mut checks = vec![Check::NoApp];
-        checks.extend((!found.account.has_factor()).then_some(Check::NoCodes));
+        checks.extend((!found.account.has_factor()).then_some(Check::NoFactor));
         let write = Write::new(checks, Change::Enrol(pending));
         Ok(match send(&self.items.begin(), &found.pk, &write).await? {
             Met::Applied(_) => Enrolment::Begun(setup),
@@ -132,21 +137,21 @@ impl<V: Vault> Factors<V> {
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the code used.
-    pub async fn verify(&self, owner: &Key, kind: Kind, code: &str) -> Result<Verification> {
+    pub async fn verify(&self, owner: &Key, kind: CodeKind, code: &str) -> Result<Verification> {
         let Found { pk, mut account } = self.find(owner).await?;
         for _ in 0..Self::MOST_ROUNDS {
             let (tries, now) = (account.tries(kind), self.items.now());
             let tried = match (kind, &account.totp) {
-                (Kind::Totp, None) => return Ok(Verification::NotEnrolled),
-                (Kind::Recovery, _) if account.codes_left() == 0 => return Ok(Verification::NotEnrolled),
+                (CodeKind::Totp, None) => return Ok(Verification::NotEnrolled),
+                (CodeKind::Recovery, _) if account.codes_left() == 0 => return Ok(Verification::NotEnrolled),
                 _ if tries.turn(now) != Turn::Now => return Ok(locked(tries, now)),
-                (Kind::Totp, Some(app)) => {
+                (CodeKind::Totp, Some(app)) => {
                     let secret = self.open(&pk, &app.sealed).await?;
                     let reseal = self.resealed(&pk, &app.sealed, &secret).await;
                     let attempt = Attempt::App { sealed: &app.sealed, secret: &secret, code, reseal: &reseal };
                     self.attempt(&pk, &attempt).await?
                 }
-                (Kind::Recovery, _) => {
+                (CodeKind::Recovery, _) => {
                     let code = RecoveryCode::parse(code).map(|code| code.hash(&pk));
                     self.attempt(&pk, &Attempt::Recovery(code)).await?
                 }
@@ -174,15 +179,20 @@ impl<V: Vault> Factors<V> {
         Ok(matches!(send(&self.items.begin(), &found.pk, &write).await?, Met::Applied(_)).then_some(codes))
     }
 
-    /// Removes a factor, and says whether there was one. One write.
+    /// Removes a factor, and says whether there was one: of passkeys all are removed. One write, and one more for each passkey.
     ///
     /// # Errors
     ///
     /// The table gives no answer; it may be removed.
     pub async fn remove(&self, owner: &Key, kind: Kind) -> Result<bool> {
         let write = Write::new([Check::Has(kind)], Change::Remove(kind));
+        let before = if kind == Kind::Passkey { self.find(owner).await?.account } else { Account::default() };
         let sent = send(&self.items.begin(), &storage::partition_key(owner), &write).await?;
-        Ok(matches!(sent, Met::Applied(_)))
+        let is_removed = matches!(sent, Met::Applied(_));
+        if is_removed {
+            self.drop_passkeys(owner, &before).await;
+        }
+        Ok(is_removed)
     }
 
     async fn open(&self, pk: &str, sealed: &str) -> Result<Secret> {
@@ -233,12 +243,12 @@ enum Tried {
 }
 
 /// What became of a write whose answer arrived.
-enum Met {
+pub(super) enum Met {
     Applied(Box<Account>),
     Refused(Box<Account>),
 }
 
-async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met> {
+pub(super) async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met> {
     Ok(match call.update(pk, &storage::render(write)).await? {
         Updated::Applied(found) => Met::Applied(Box::new(read(Some(&found))?)),
         Updated::Refused(found) => Met::Refused(Box::new(read(found.as_ref())?)),

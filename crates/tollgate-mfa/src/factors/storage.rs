@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! turn       (attribute_not_exists(#wrong) OR #wrong < :below0 OR (#wrong < :below1 AND #last <= :last1) OR …)
-//! enrol      attribute_not_exists(#totp) AND attribute_not_exists(#recovery)
+//! enrol      attribute_not_exists(#totp) AND attribute_not_exists(#passkeys) AND attribute_not_exists(#recovery)
 //!            SET #pending = :pending, #pending_until = …, #pending_epoch = …, #pending_session = …
 //! count      #totp = :totp AND turn
 //!            SET #wrong = if_not_exists(#wrong, :zero) + :one, #last = :now
@@ -14,6 +14,10 @@
 //!            REMOVE #wrong, #last DELETE #recovery :codes
 //! generate   #recovery_since = :seen
 //!            SET #recovery = :codes, #recovery_since = … REMOVE #pending, …, #wrong, #last
+//! passkey    NOT contains(#passkeys, :passkey) AND (attribute_not_exists(#passkeys) OR size(#passkeys) < :most)
+//!            REMOVE #pending, … ADD #passkeys :passkeys
+//! its end    contains(#passkeys, :passkey)
+//!            REMOVE #pending, … DELETE #passkeys :passkeys
 //! remove     attribute_exists(#totp)
 //!            REMOVE #totp, …, #pending, …, #wrong, #last
 //! ```
@@ -21,7 +25,8 @@
 //! The item is never deleted by the table: an account would be without the factors that protect it. Invariant: the expression says what
 //! [`Write::apply`] does, no more and no less; tests compare them.
 
-use super::account::{Account, Kind, Pending, Recovery, Totp};
+use super::account::{Account, CodeKind, Kind, Pending, Recovery, Totp};
+use super::passkey::{MOST_PASSKEYS, PasskeyId};
 use super::recovery::CodeHash;
 use super::tries::Tries;
 use super::write::{Change, Check, Write};
@@ -37,6 +42,7 @@ const PENDING_SESSION: &str = "pending_session";
 const TOTP: &str = "totp";
 const TOTP_SINCE: &str = "totp_since";
 const TOTP_STEP: &str = "totp_step";
+const PASSKEYS: &str = "passkeys";
 const RECOVERY: &str = "recovery";
 const RECOVERY_SINCE: &str = "recovery_since";
 
@@ -47,10 +53,10 @@ pub fn partition_key(account: &Key) -> String {
 }
 
 /// The attributes of a factor's tries: how many, and when the last one was.
-fn tries_of(kind: Kind) -> (&'static str, &'static str) {
+fn tries_of(kind: CodeKind) -> (&'static str, &'static str) {
     match kind {
-        Kind::Totp => ("totp_wrong", "totp_last"),
-        Kind::Recovery => ("recovery_wrong", "recovery_last"),
+        CodeKind::Totp => ("totp_wrong", "totp_last"),
+        CodeKind::Recovery => ("recovery_wrong", "recovery_last"),
     }
 }
 
@@ -58,6 +64,7 @@ fn tries_of(kind: Kind) -> (&'static str, &'static str) {
 fn attributes_of(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Totp => &[TOTP, TOTP_SINCE, TOTP_STEP],
+        Kind::Passkey => &[PASSKEYS],
         Kind::Recovery => &[RECOVERY, RECOVERY_SINCE],
     }
 }
@@ -79,15 +86,23 @@ fn check(out: &mut Expressions, check: &Check) -> String {
     let (attribute, operator, placeholder, value) = match check {
         Check::NoApp => return format!("attribute_not_exists({})", name(out, TOTP)),
         // The table keeps no empty set.
-        Check::NoCodes => return format!("attribute_not_exists({})", name(out, RECOVERY)),
+        Check::NoFactor => {
+            let none = [TOTP, PASSKEYS, RECOVERY].map(|kind| format!("attribute_not_exists({})", name(out, kind)));
+            return none.join(" AND ");
+        }
         Check::AnyCodes => return format!("attribute_exists({})", name(out, RECOVERY)),
         Check::CodesOf(None) => return format!("attribute_not_exists({})", name(out, RECOVERY_SINCE)),
         Check::CodesOf(Some(since)) => (RECOVERY_SINCE, "=", ":seen", number(since.as_nanos())),
         Check::Has(Kind::Totp) => return format!("attribute_exists({})", name(out, TOTP)),
         Check::Has(Kind::Recovery) => return format!("attribute_exists({})", name(out, RECOVERY_SINCE)),
-        Check::HasCode(code) => {
-            return format!("contains({}, {})", name(out, RECOVERY), out.value(":code", binary(&code.0)));
+        Check::Has(Kind::Passkey) => return format!("attribute_exists({})", name(out, PASSKEYS)),
+        Check::HasPasskey(id) => return contains(out, PASSKEYS, ":passkey", &id.0),
+        Check::LacksPasskey(id) => return format!("(NOT {})", contains(out, PASSKEYS, ":no_passkey", &id.0)),
+        Check::RoomForPasskey => {
+            let (passkeys, most) = (name(out, PASSKEYS), out.value(":most", number(MOST_PASSKEYS)));
+            return format!("(attribute_not_exists({passkeys}) OR size({passkeys}) < {most})");
         }
+        Check::HasCode(code) => return contains(out, RECOVERY, ":code", &code.0),
         Check::Turn(kind, now) => return turn(out, *kind, *now),
         Check::PendingIs(sealed) => (PENDING, "=", ":is_pending", string(sealed)),
         Check::PendingAt(now) => (PENDING_UNTIL, ">", ":at", number(now.as_nanos())),
@@ -97,7 +112,11 @@ fn check(out: &mut Expressions, check: &Check) -> String {
     format!("{} {operator} {}", name(out, attribute), out.value(placeholder, value))
 }
 
-fn turn(out: &mut Expressions, kind: Kind, now: Timestamp) -> String {
+fn contains(out: &mut Expressions, set: &str, placeholder: &str, bytes: &[u8]) -> String {
+    format!("contains({}, {})", name(out, set), out.value(placeholder, binary(bytes)))
+}
+
+fn turn(out: &mut Expressions, kind: CodeKind, now: Timestamp) -> String {
     let (wrong, last) = tries_of(kind);
     let wrong = name(out, wrong);
     let mut any = vec![format!("attribute_not_exists({wrong})")];
@@ -119,6 +138,7 @@ fn turn(out: &mut Expressions, kind: Kind, now: Timestamp) -> String {
 struct Update {
     set: Vec<String>,
     remove: Vec<String>,
+    add: Vec<String>,
     delete: Vec<String>,
 }
 
@@ -133,7 +153,7 @@ impl Update {
     }
 
     fn text(&self) -> String {
-        let clauses = [("SET", &self.set), ("REMOVE", &self.remove), ("DELETE", &self.delete)];
+        let clauses = [("SET", &self.set), ("REMOVE", &self.remove), ("ADD", &self.add), ("DELETE", &self.delete)];
         let some = clauses.iter().filter(|(_, actions)| !actions.is_empty());
         some.map(|(clause, actions)| format!("{clause} {}", actions.join(", "))).collect::<Vec<_>>().join(" ")
     }
@@ -173,6 +193,14 @@ fn change(out: &mut Expressions, change: &Change) -> String {
         Change::Generate(codes, since) => {
             update.set(out, RECOVERY, binaries(codes.iter().map(|code| &code.0)));
             update.set(out, RECOVERY_SINCE, number(since.as_nanos()));
+        }
+        Change::AddPasskey(id) => {
+            let (passkeys, added) = (name(out, PASSKEYS), out.value(":added", binaries([&id.0])));
+            update.add.push(format!("{passkeys} {added}"));
+        }
+        Change::RemovePasskey(id) => {
+            let (passkeys, removed) = (name(out, PASSKEYS), out.value(":removed", binaries([&id.0])));
+            update.delete.push(format!("{passkeys} {removed}"));
         }
         Change::Remove(kind) => update.remove(out, attributes_of(*kind)),
     }
@@ -223,8 +251,9 @@ pub fn to_account(found: Option<&Attributes>) -> Result<Account> {
     Ok(Account {
         pending: has(PENDING).then(pending).transpose()?,
         totp: has(TOTP).then(totp).transpose()?,
+        passkeys: attributes::byte_strings(found, PASSKEYS)?.into_iter().map(PasskeyId).collect(),
         recovery: has(RECOVERY_SINCE).then(recovery).transpose()?,
-        totp_tries: tries(Kind::Totp)?,
-        recovery_tries: tries(Kind::Recovery)?,
+        totp_tries: tries(CodeKind::Totp)?,
+        recovery_tries: tries(CodeKind::Recovery)?,
     })
 }

@@ -3,7 +3,8 @@
 //! [`Write::apply`] is the meaning of what [`storage`](super::storage) renders. Invariant: a write changes an item only if all of its
 //! checks hold, and then all of it.
 
-use super::account::{Account, Kind, Pending, Recovery, Totp};
+use super::account::{Account, CodeKind, Kind, Pending, Recovery, Totp};
+use super::passkey::{MOST_PASSKEYS, PasskeyId};
 use super::recovery::CodeHash;
 use super::tries::{Tries, Turn};
 use std::collections::BTreeSet;
@@ -14,8 +15,8 @@ use tollgate_core::Timestamp;
 pub enum Check {
     /// There is no app.
     NoApp,
-    /// There are no recovery codes left.
-    NoCodes,
+    /// There is nothing by which the account could step up.
+    NoFactor,
     /// There are some.
     AnyCodes,
     /// Recovery codes were made last then, or never.
@@ -31,7 +32,13 @@ pub enum Check {
     /// That recovery code is there.
     HasCode(CodeHash),
     /// It is that factor's turn: see [`Tries`].
-    Turn(Kind, Timestamp),
+    Turn(CodeKind, Timestamp),
+    /// That passkey is the account's.
+    HasPasskey(PasskeyId),
+    /// It is not.
+    LacksPasskey(PasskeyId),
+    /// There can be one more: see [`MOST_PASSKEYS`].
+    RoomForPasskey,
     /// There is such a factor.
     Has(Kind),
 }
@@ -44,7 +51,7 @@ impl Check {
         let app = account.totp.as_ref();
         match self {
             Self::NoApp => app.is_none(),
-            Self::NoCodes => account.codes_left() == 0,
+            Self::NoFactor => !account.has_factor(),
             Self::AnyCodes => account.codes_left() > 0,
             Self::CodesOf(since) => account.recovery.as_ref().map(|recovery| recovery.since) == *since,
             Self::PendingIs(sealed) => pending.is_some_and(|pending| pending.sealed == *sealed),
@@ -53,7 +60,11 @@ impl Check {
             Self::StepBefore(step) => app.is_some_and(|app| app.step < *step),
             Self::HasCode(code) => account.recovery.as_ref().is_some_and(|recovery| recovery.codes.contains(code)),
             Self::Turn(kind, now) => account.tries(*kind).turn(*now) == Turn::Now,
+            Self::HasPasskey(id) => account.passkeys.contains(id),
+            Self::LacksPasskey(id) => !account.passkeys.contains(id),
+            Self::RoomForPasskey => account.passkeys.len() < MOST_PASSKEYS,
             Self::Has(Kind::Totp) => app.is_some(),
+            Self::Has(Kind::Passkey) => !account.passkeys.is_empty(),
             Self::Has(Kind::Recovery) => account.recovery.is_some(),
         }
     }
@@ -65,7 +76,7 @@ pub enum Change {
     /// An app is being set up, in the place of whatever was.
     Enrol(Pending),
     /// One more try of a factor, before it is known whether it is right.
-    Count(Kind, Timestamp),
+    Count(CodeKind, Timestamp),
     /// The app that is being set up is one: a code of its was right.
     Confirm(Totp),
     /// A code of the app was right; its secret may be sealed anew by that.
@@ -79,7 +90,11 @@ pub enum Change {
     Use(CodeHash),
     /// New recovery codes take the place of all old ones.
     Generate(BTreeSet<CodeHash>, Timestamp),
-    /// A factor is removed.
+    /// A passkey is the account's.
+    AddPasskey(PasskeyId),
+    /// It is not any more.
+    RemovePasskey(PasskeyId),
+    /// A factor is removed; of passkeys all are.
     Remove(Kind),
 }
 
@@ -112,15 +127,16 @@ impl Write {
 
 impl Change {
     /// The factor whose tries are over with it, and whether what is being set up is.
-    pub(crate) fn clears(&self) -> (Option<Kind>, bool) {
+    pub(crate) fn clears(&self) -> (Option<CodeKind>, bool) {
         match self {
             Self::Enrol(_) | Self::Count(..) => (None, false),
-            Self::Pass { .. } => (Some(Kind::Totp), false),
-            Self::Use(_) => (Some(Kind::Recovery), false),
+            Self::Pass { .. } => (Some(CodeKind::Totp), false),
+            Self::Use(_) => (Some(CodeKind::Recovery), false),
             // Whoever has set it up may have done so while there was less to prove.
-            Self::Confirm(_) => (Some(Kind::Totp), true),
-            Self::Generate(..) => (Some(Kind::Recovery), true),
-            Self::Remove(kind) => (Some(*kind), true),
+            Self::Confirm(_) => (Some(CodeKind::Totp), true),
+            Self::Generate(..) => (Some(CodeKind::Recovery), true),
+            Self::AddPasskey(_) | Self::RemovePasskey(_) => (None, true),
+            Self::Remove(kind) => (kind.of_codes(), true),
         }
     }
 
@@ -152,7 +168,14 @@ impl Change {
             Self::Generate(codes, since) => {
                 account.recovery = Some(Recovery { since: *since, codes: codes.clone() });
             }
+            Self::AddPasskey(id) => {
+                account.passkeys.insert(*id);
+            }
+            Self::RemovePasskey(id) => {
+                account.passkeys.remove(id);
+            }
             Self::Remove(Kind::Totp) => account.totp = None,
+            Self::Remove(Kind::Passkey) => account.passkeys.clear(),
             Self::Remove(Kind::Recovery) => account.recovery = None,
         }
     }

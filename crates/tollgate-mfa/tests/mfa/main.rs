@@ -3,5 +3,6 @@
 
 mod codes;
 mod judging;
+mod passkeys;
 mod sequences;
 mod tokens;

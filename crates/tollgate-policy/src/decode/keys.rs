@@ -14,7 +14,7 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, KEEP_OUT, EXCEPT, FORWARDED, BODY, LOGGING, MFA,
+    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, KEEP_OUT, EXCEPT, FORWARDED, BODY, LOGGING, MFA, PASSKEYS,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -157,4 +157,7 @@ pub(super) const BODY: KeyList = KeyList { table: "body", keys: &["type", "conte
 
 pub(super) const LOGGING: KeyList = KeyList { table: "logging", keys: &["destination", "keep"] };
 
-pub(super) const MFA: KeyList = KeyList { table: "mfa", keys: &["issuer", "acr", "max_age"] };
+pub(super) const MFA: KeyList = KeyList { table: "mfa", keys: &["issuer", "acr", "max_age", "passkeys"] };
+
+pub(super) const PASSKEYS: KeyList =
+    KeyList { table: "passkeys", keys: &["rp_id", "origins", "user_verification", "timeout"] };

@@ -2,6 +2,7 @@
 
 use super::fields::{self, Fields, Node};
 use super::keys;
+use super::passkeys;
 use super::step_up;
 use crate::identity::Identity;
 use crate::mfa::MfaRules;
@@ -29,8 +30,9 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         Some(node) => step_up::AGE.read(report, node),
         None => Some(MAX_AGE),
     };
+    let passkeys = passkeys::decode(report, fields.get("passkeys"));
     has_lasting_accounts(report, &fields.span(), identity);
-    Some(Some(MfaRules { issuer: issuer?, acr: acr?, max_age: max_age? }))
+    Some(Some(MfaRules { issuer: issuer?, acr: acr?, max_age: max_age?, passkeys: passkeys? }))
 }
 
 /// Factors last for years, secrets do not: an account that is known by a hash would be without its factors once that rotates, and

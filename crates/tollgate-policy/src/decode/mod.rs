@@ -16,6 +16,7 @@ mod limits;
 mod lock;
 mod mfa;
 mod otp;
+mod passkeys;
 mod pumping;
 mod routes;
 mod settling;

@@ -276,6 +276,34 @@ fn second_factors() {
 }
 
 #[test]
+fn passkeys() {
+    let passkeys = |lines: &str| format!("version = 1\n[mfa]\nissuer = 'a'\n[mfa.passkeys]\n{lines}\n");
+    let rp_id = |id: &str| passkeys(&format!("origins = ['https://example.com']\nrp_id = {id}"));
+    let origin =
+        |origin: &str| passkeys(&format!("rp_id = 'example.com'\norigins = ['https://example.com', {origin}]"));
+    one(&passkeys("origins = ['https://a.x']"), "4:1", "[mfa.passkeys] has no `rp_id`");
+    one(&passkeys("rp_id = 'a.x'"), "4:1", "[mfa.passkeys] has no `origins`");
+    one(&passkeys("rp_id = 'a.x'\norigins = []"), "6:11", "origins must be 1 to 10, not 0");
+    one(&passkeys("rp_id = 'a.x'\norigins = ['https://a.x']\nrpid = 1"), "7:1", "unknown key `rpid` in [mfa.passkeys]");
+    one(&rp_id("'127.0.0.1'"), "6:9", "rp_id \"127.0.0.1\" is an address, which browsers refuse");
+    one(&rp_id("'Example.com'"), "6:9", "rp_id \"Example.com\" is not how browsers write it");
+    one(&rp_id("'https://example.com'"), "6:9", "rp_id \"https://example.com\" is no domain");
+    one(&rp_id("'example.com:443'"), "6:9", "is no domain");
+    one(&origin("'http://example.com'"), "6:35", "is no secure context");
+    one(&origin("'https://127.0.0.1'"), "6:35", "is of an address");
+    one(&origin("'https://badexample.com'"), "6:35", "is not of \"example.com\" or below it");
+    one(&origin("'https://example.com/'"), "6:35", "is not how browsers write it");
+    one(&origin("'https://example.com:443'"), "6:35", "is not how browsers write it");
+    one(&origin("'https://a@example.com'"), "6:35", "is not how browsers write it");
+    one(&origin("'example.com'"), "6:35", "is no origin of a page");
+    one(&origin("'data:text/html,x'"), "6:35", "is no origin of a page");
+    let rest = |line: &str| passkeys(&format!("rp_id = 'localhost'\norigins = ['http://localhost:8787']\n{line}"));
+    one(&rest("user_verification = 'require'"), "7:21", "user_verification cannot be \"require\"");
+    one(&rest("timeout = '29s'"), "7:11", "timeout must be at least 30 s, not \"29s\"");
+    one(&rest("timeout = '11min'"), "7:11", "timeout must be at most 600 s, not \"11min\"");
+}
+
+#[test]
 fn one_time_codes() {
     let otp = |lines: &str| format!("version = 1\n[otp]\npurposes = [\"login\"]\n{lines}\n");
     one("version = 1\n[otp]", "2:1", "[otp] has no `purposes`");

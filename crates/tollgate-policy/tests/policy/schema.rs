@@ -111,6 +111,10 @@ fn valid_policies_pass_both() {
         "version = 1\nhttp = { legacy_headers = [] }".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]".to_owned(),
         "version = 1\n[mfa]\nissuer = \"Example Ltd\"".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"a\"\npasskeys = { rp_id = \"localhost\", origins = [\"http://localhost:8787\"] }".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"a\"\n[mfa.passkeys]\nrp_id = \"example.com\"\norigins = [\"https://example.com\", \
+         \"https://a.example.com:8443\"]\nuser_verification = \"preferred\"\ntimeout = \"30s\""
+            .to_owned(),
         "version = 1\n[mfa]\nissuer = \"Ți\"\nacr = \"urn:example:mfa\"\nmax_age = \"1day\"".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]\nchannels = [\"sms\", \"email\", \"event\"]\nmessage = { en = \"{code}\", pt-BR = \"{code}\" }\n\
          subject = \"Your code\"\ndomain = \"login.example.com\"\ncaptcha = true"
@@ -223,6 +227,20 @@ fn structural_mistakes_fail_both() {
     wrong.extend(
         ["", "issuer = \"\"", "issuer = \"a:b\"", "issuer = \"a\"\nacr = \"\"", "issuer = \"a\"\nmax_age = 5"]
             .map(|rest| format!("version = 1\n[mfa]\n{rest}")),
+    );
+    wrong.extend(
+        [
+            "",
+            "rp_id = \"a.x\"",
+            "rp_id = \"https://a.x\"\norigins = [\"https://a.x\"]",
+            "rp_id = \"A.x\"\norigins = [\"https://a.x\"]",
+            "rp_id = \"a.x\"\norigins = []",
+            "rp_id = \"a.x\"\norigins = [\"http://a.x\"]",
+            "rp_id = \"a.x\"\norigins = [\"https://a.x/\"]",
+            "rp_id = \"a.x\"\norigins = [\"https://a.x\"]\nuser_verification = \"discouraged\"",
+            "rp_id = \"a.x\"\norigins = [\"https://a.x\"]\ntimeout = 300",
+        ]
+        .map(|rest| format!("version = 1\n[mfa]\nissuer = \"a\"\n[mfa.passkeys]\n{rest}")),
     );
     wrong.extend(
         ["key = \"user\"", "key = []", "key = [\"User\"]", "key = [5]", "key = [\"user ??\"]", ""]
