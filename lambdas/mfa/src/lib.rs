@@ -8,6 +8,8 @@
 //! | `POST /api/mfa/recovery/generate` | new recovery codes |
 //! | `GET /api/mfa/factors` | what the account has |
 //! | `DELETE /api/mfa/factors/{factor}` | a factor is removed |
+//! | `GET /api/mfa/tenant` | what the tenant asks of its people's factors |
+//! | `PUT /api/mfa/tenant` | and changed by its admins |
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -15,6 +17,7 @@
 //! | `enrol` | an app is set up and confirmed; recovery codes are made |
 //! | `verify` | a code of a factor, and what it proves |
 //! | `factors` | the account's factors: listed, removed |
+//! | `tenant` | what the tenant asks for: shown, put |
 //! | `answer` | what is said, and with which status |
 //! | `deployed` | the function with its vault on KMS (feature `aws`) |
 //!
@@ -28,6 +31,7 @@ mod asker;
 mod deployed;
 mod enrol;
 mod factors;
+mod tenant;
 mod verify;
 
 #[cfg(feature = "aws")]
@@ -46,6 +50,7 @@ use tollgate_mfa::factors::{Factors, Kind, Vault};
 
 const PREFIX: &str = "/api/mfa/";
 const FACTORS: &str = "/api/mfa/factors/";
+const TENANT: &str = "/api/mfa/tenant";
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +62,8 @@ enum Wish {
     List,
     /// `None`: there is no such kind of factor.
     Remove(Option<Kind>),
+    Show,
+    Put,
 }
 
 /// Whether a path is one that is answered here.
@@ -65,17 +72,23 @@ pub fn serves(path: &str) -> bool {
     path.starts_with(PREFIX)
 }
 
-/// What a path is for, and the method that it takes.
-fn wish(path: &str) -> Option<(&'static str, Wish)> {
+/// What a path is for, and the methods that it takes; without a wish if that is not among them.
+fn wish(method: &Method, path: &str) -> Option<(&'static str, Option<Wish>)> {
+    let only = |name: &'static str, wish| (name, (method.as_str() == name).then_some(wish));
     Some(match path {
-        "/api/mfa/totp/enroll" => ("POST", Wish::Enrol),
-        "/api/mfa/totp/confirm" => ("POST", Wish::Confirm),
-        "/api/mfa/verify" => ("POST", Wish::Verify),
-        "/api/mfa/recovery/generate" => ("POST", Wish::Generate),
-        "/api/mfa/factors" => ("GET", Wish::List),
+        "/api/mfa/totp/enroll" => only("POST", Wish::Enrol),
+        "/api/mfa/totp/confirm" => only("POST", Wish::Confirm),
+        "/api/mfa/verify" => only("POST", Wish::Verify),
+        "/api/mfa/recovery/generate" => only("POST", Wish::Generate),
+        "/api/mfa/factors" => only("GET", Wish::List),
+        TENANT => match *method {
+            Method::GET => ("GET, PUT", Some(Wish::Show)),
+            Method::PUT => ("GET, PUT", Some(Wish::Put)),
+            _ => ("GET, PUT", None),
+        },
         path => {
             let kind = path.strip_prefix(FACTORS).filter(|kind| !kind.is_empty() && !kind.contains('/'))?;
-            ("DELETE", Wish::Remove(kind.parse().ok()))
+            only("DELETE", Wish::Remove(kind.parse().ok()))
         }
     })
 }
@@ -119,13 +132,12 @@ impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
         // Read once, for the layer and for the handlers.
         let facts = Facts::of(request.extensions()).into_owned();
         // The path without the stage that API Gateway puts in front of it.
-        let wished = wish(facts.path().unwrap_or(request.uri().path()));
-        let Some((method, wish)) = wished else { return Ok(reply::nothing_here()) };
-        match request.method() {
-            &Method::OPTIONS => return Ok(reply::preflight(method)),
-            asked if asked != method => return Ok(reply::other_method(method)),
-            _ => {}
-        }
+        let wished = wish(request.method(), facts.path().unwrap_or(request.uri().path()));
+        let Some((methods, wish)) = wished else { return Ok(reply::nothing_here()) };
+        let Some(wish) = wish else {
+            let is_preflight = request.method() == Method::OPTIONS;
+            return Ok(if is_preflight { reply::preflight(methods) } else { reply::other_method(methods) });
+        };
         let policy = self.policy.current();
         if policy.mfa().is_err() {
             return Ok(reply::nothing_here());
@@ -159,8 +171,10 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Wish::Confirm => Box::pin(self.confirm(policy, asker, request)).await,
             Wish::Verify => Box::pin(self.verify(policy, asker, request)).await,
             Wish::Generate => Box::pin(self.generate(policy, asker, request)).await,
-            Wish::List => Box::pin(self.list(asker)).await,
+            Wish::List => Box::pin(self.list(policy, asker)).await,
             Wish::Remove(kind) => Box::pin(self.remove(policy, asker, kind, request)).await,
+            Wish::Show => Box::pin(self.show(policy, asker)).await,
+            Wish::Put => Box::pin(self.put(policy, asker, request)).await,
         };
         answered.unwrap_or_else(|error| {
             let facts = Facts::of(request.extensions());

@@ -38,7 +38,7 @@ pub mod write;
 
 pub use account::{Account, Kind, Pending, Recovery, Totp};
 pub use attempt::{Attempt, Verification};
-pub use driver::{Enrolment, Factors};
+pub use driver::{Enrolment, Factors, Found};
 pub use recovery::{CodeHash, RecoveryCode};
 pub use tries::{Tries, Turn};
 pub use vault::{LocalVault, Vault, VaultContext, VaultError};

@@ -4,4 +4,5 @@
 mod codes;
 mod judging;
 mod sequences;
+mod tenants;
 mod tokens;
