@@ -120,7 +120,10 @@ impl FactorRules {
             return unfit("required", format!("has {kind}, which is not allowed"));
         }
         if usize::try_from(self.minimum).unwrap_or(usize::MAX) > most {
-            return unfit("minimum", format!("is {}, and only {most} kinds that people enrol are allowed", self.minimum));
+            return unfit(
+                "minimum",
+                format!("is {}, and only {most} kinds that people enrol are allowed", self.minimum),
+            );
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::thread;
 use totp_rs::Totp;
 
-const OLD: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+pub const OLD: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 const NEW: &str = "k2=__79_Pv6-fj39vX08_Lx8O_u7ezr6uno5-bl5OPi4eA";
 
 /// The partition key of Alice's factors.
@@ -142,7 +142,7 @@ fn manual() -> Dev {
 }
 
 /// So many servers on one table, as sandboxes of one function, under these secrets each.
-fn servers(secrets: &[&str]) -> Vec<Dev> {
+pub fn servers(secrets: &[&str]) -> Vec<Dev> {
     let first = Dev::start_under(secrets[0], &[]);
     let (endpoint, table) = place(&first);
     let others =

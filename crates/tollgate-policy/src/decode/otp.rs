@@ -147,11 +147,16 @@ fn proof(report: &mut Report<'_>, fields: &Fields<'_>, purposes: Option<&[Purpos
             report.error(&node.span(), "`acr` is proved by no code without `factors`", help);
         }
         (None, Some(node)) => {
-            report.error(&node.span(), "`factors` prove nothing without `acr`", "write the class, like `acr = \"mfa\"`");
+            report.error(
+                &node.span(),
+                "`factors` prove nothing without `acr`",
+                "write the class, like `acr = \"mfa\"`",
+            );
         }
         _ => {}
     }
-    if let (Some(both), Some(node)) = (factors.iter().find(|purpose| sign_in.contains(purpose)), fields.get("sign_in")) {
+    if let (Some(both), Some(node)) = (factors.iter().find(|purpose| sign_in.contains(purpose)), fields.get("sign_in"))
+    {
         let message = format!("purpose `{both}` is one to sign in by and a second factor as well");
         report.error(&node.span(), message, "two of its codes would be two factors: write it in one of the lists");
     }

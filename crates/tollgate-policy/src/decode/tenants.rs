@@ -56,7 +56,11 @@ fn admin(report: &mut Report<'_>, node: Node<'_>) -> Option<Admin> {
         // A list of values is written with these between by some gateways.
         if text.is_empty() || text.contains([' ', ',', '[', ']']) {
             let message = format!("{key} {text:?} cannot be told from several");
-            report.error(&node.span(), message, format!("without blanks, commas and brackets: `admin = {ADMIN_EXAMPLE}`"));
+            report.error(
+                &node.span(),
+                message,
+                format!("without blanks, commas and brackets: `admin = {ADMIN_EXAMPLE}`"),
+            );
             return None;
         }
         Some(text.to_owned())

@@ -305,7 +305,11 @@ fn one_time_codes() {
     one(&otp("acr = \"mfa\""), "4:7", "`acr` is proved by no code without `factors`");
     one(&otp("factors = [\"login\"]"), "4:11", "`factors` prove nothing without `acr`");
     one(&otp("sign_in = [\"log-in\"]"), "4:12", "a purpose cannot be \"log-in\"");
-    one(&otp("sign_in = [\"login\"]\nacr = \"mfa\"\nfactors = [\"login\"]"), "4:11", "is one to sign in by and a second factor");
+    one(
+        &otp("sign_in = [\"login\"]\nacr = \"mfa\"\nfactors = [\"login\"]"),
+        "4:11",
+        "is one to sign in by and a second factor",
+    );
     // Fewer can be guessed within what an account may try, and more nobody types.
     one(&otp("channels = []"), "4:12", "`channels` has no channel");
     one(&otp("channels = [\"sms\", \"sms\"]"), "4:20", "channel `sms` is given twice");
