@@ -77,7 +77,7 @@ impl FromStr for FactorKind {
 pub struct FactorRules {
     /// Kinds that may be enrolled and prove something; all others prove nothing, though they be enrolled.
     pub allowed: BTreeSet<FactorKind>,
-    /// Kinds of which every account has to have one. What is weaker than all of these does not prove everything.
+    /// Kinds of which every account has to have one. What is weaker than the strongest of these does not prove everything.
     pub required: BTreeSet<FactorKind>,
     /// How many different kinds that are [enrolled](FactorKind::is_enrolled) every account has to have; 0: second factors are
     /// everybody's own choice.

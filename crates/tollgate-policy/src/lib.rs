@@ -284,7 +284,7 @@
 //! | key | value | default |
 //! | --- | --- | --- |
 //! | `allowed` | kinds that may be enrolled and prove something: `"totp"`, `"passkey"`, `"recovery"`, and `"sms"` and `"email"` as fallbacks by `[otp]` | all of them |
-//! | `required` | kinds of which every account has to have one, `"totp"`, `"passkey"` or both; what is weaker proves `enrol_acr` only | none |
+//! | `required` | kinds of which every account has to have one, `"totp"`, `"passkey"` or both; what is weaker than the stronger of these proves `enrol_acr` only | none |
 //! | `minimum` | how many of `totp` and `passkey` every account has to have, 0 to 2 | 0 |
 //! | `grace` | how long after a tenant's admin has said so something may be required of people, or taken away, that they could not do without before, `1day` to `90day` | `"7day"` |
 //! | `admin` | `{ claim = "role", value = "admin" }`: who may change a tenant's rules, by a claim; its value may be one of several | nobody |

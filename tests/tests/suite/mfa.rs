@@ -298,7 +298,7 @@ fn what_a_change_of_factors_needs_is_told_by_the_account() {
     let codes = alice.generates();
     // With codes an app is no first factor.
     let refused = alice.signed_in("POST", "/api/mfa/totp/enroll");
-    assert!(is_challenged(&refused) && refused.1.contains("acr_values=\"mfa\""), "{refused:?}");
+    assert!(is_challenged(&refused) && refused.1.contains("acr_values=\"mfa mfa-enrol\""), "{refused:?}");
     assert_eq!(alice.verifies("recovery", &codes[0]).0, 200);
     assert_eq!(alice.signed_in("POST", "/api/mfa/totp/enroll").0, 200);
     // What somebody has set up with less to prove ends with the first factor that there is.

@@ -386,7 +386,9 @@ fn forgetting_a_person_is_no_way_out_of_a_revocation() {
 #[test]
 fn a_user_who_is_personal_is_revoked_by_name_and_never_written_in_plain() {
     // Second factors are of lasting accounts only.
-    let without_factors = ("[mfa]\nissuer  = \"tollgate sample\"\nacr     = \"mfa\"\nmax_age = \"5min\"\n", "");
+    let sample = std::fs::read_to_string(repository("infra/tollgate.toml")).unwrap();
+    let (from, to) = (sample.find("\n[mfa]").unwrap(), sample.find("\n[limits.mfa-user]").unwrap());
+    let without_factors = (&sample[from..to], "");
     let personal = ("= \"claims.sub\"", "= { from = \"claims.sub\", personal = true, fold = \"email\" }");
     let (site, policy) = Site::under(&[without_factors, personal]);
     let claims = json!({ "sub": "Alice@x.org", "origin_jti": "s1", "auth_time": site.now(), "acr": "mfa" });

@@ -108,7 +108,8 @@ pub fn judge<A: AsRef<str>, B: AsRef<str>>(
     if let Some(stronger) = stronger.filter(|_| kind.is_sent()) {
         return Err(Refused::Stronger(stronger));
     }
-    let is_strong_enough = rules.required.first().is_none_or(|weakest| kind >= *weakest);
+    // By the strongest: a kind that is required beside it must not make it less.
+    let is_strong_enough = rules.required.last().is_none_or(|strongest| kind >= *strongest);
     let is_complete = missing(rules, held).is_empty();
     Ok(if is_strong_enough && is_complete { Proves::Everything } else { Proves::Enrolment })
 }

@@ -88,6 +88,12 @@ fn a_recovery_code_does_not_skip_a_required_passkey() {
     assert_eq!(by(&required, &held(&[Passkey, Totp, Recovery], &[]), Recovery), Ok(Proves::Enrolment));
     assert_eq!(by(&required, &held(&[Passkey, Totp], &[]), Totp), Ok(Proves::Enrolment));
     assert_eq!(by(&required, &held(&[Passkey], &[]), Passkey), Ok(Proves::Everything));
+    let both = rules(&all, &[Totp, Passkey], 1);
+    assert_eq!(
+        by(&both, &held(&[Passkey, Totp], &[]), Totp),
+        Ok(Proves::Enrolment),
+        "an app beside it makes it no less"
+    );
     // Where any will do, it is as good as an app for whoever has all that is asked of him.
     assert_eq!(by(&rules(&all, &[], 1), &held(&[Totp, Recovery], &[]), Recovery), Ok(Proves::Everything));
     assert_eq!(by(&rules(&all, &[], 1), &lost, Recovery), Ok(Proves::Enrolment));
@@ -204,7 +210,7 @@ proptest! {
         prop_assert_eq!(judged.is_ok(), judged.is_ok() && rules.allowed.contains(&kind) && distinct(&first, methods(kind)));
         if judged == Ok(Proves::Everything) {
             prop_assert!(rules.required.iter().all(|required| held.kinds.contains(required)));
-            prop_assert!(rules.required.is_empty() || rules.required.iter().any(|required| *required <= kind));
+            prop_assert!(rules.required.iter().all(|required| *required <= kind));
             let had = rules.enrollable().filter(|kind| held.kinds.contains(kind)).count();
             prop_assert!(had >= rules.minimum as usize, "{} of {}", had, rules.minimum);
             prop_assert!(rules.required.is_empty() || kind.is_enrolled(), "a recovery code, or one that was sent");
