@@ -48,6 +48,12 @@ pub fn string(text: impl ToString) -> AttributeValue {
     AttributeValue::S(text.to_string())
 }
 
+/// A set of texts, which has one at least.
+#[must_use]
+pub fn strings<T: ToString>(texts: impl IntoIterator<Item = T>) -> AttributeValue {
+    AttributeValue::Ss(texts.into_iter().map(|text| text.to_string()).collect())
+}
+
 /// Bytes as an attribute.
 #[must_use]
 pub fn binary(bytes: &[u8]) -> AttributeValue {
@@ -223,6 +229,16 @@ pub fn byte_strings<const N: usize>(attributes: &Attributes, name: &str) -> Resu
     parsed.ok_or_else(|| stored(name, "no set of byte strings of that length"))
 }
 
+/// The texts of a set; none if the item has no such attribute.
+///
+/// # Errors
+///
+/// [`Error::Stored`] if it is of another type.
+pub fn texts(attributes: &Attributes, name: &str) -> Result<Vec<String>> {
+    let Some(value) = attributes.get(name) else { return Ok(Vec::new()) };
+    value.as_ss().cloned().map_err(|value| stored(name, value))
+}
+
 /// Write units that DynamoDB bills for a write that found this item and failed its condition: its size in KB, rounded
 /// up, at least 1. The reply does not say (Developer Guide, "Consuming write capacity": the larger of the item before
 /// and after; a failed conditional write is billed all the same).
@@ -240,6 +256,7 @@ fn size(value: &AttributeValue) -> usize {
         AttributeValue::N(n) => number_size(n),
         // A set has 3 bytes of its own, and 1 for each element.
         AttributeValue::Ns(numbers) => 3 + numbers.iter().map(|n| number_size(n) + 1).sum::<usize>(),
+        AttributeValue::Ss(texts) => 3 + texts.iter().map(|text| text.len() + 1).sum::<usize>(),
         AttributeValue::B(bytes) => bytes.as_ref().len(),
         AttributeValue::Bs(all) => 3 + all.iter().map(|bytes| bytes.as_ref().len() + 1).sum::<usize>(),
         // This version writes no other types; whatever else is there weighs about what it prints.

@@ -1,9 +1,11 @@
 //! Whether a caller may go on: by its token, by what a factor has verified in its session, or by a grant for this one action.
 //!
 //! Invariant: nobody goes on without an authentication that is fresh, sufficient and not revoked, of this subject and session; of
-//! what a token says only its `auth_time` tells when that was, never when the token was made; of a session the earliest counts.
+//! what a token says only its `auth_time` tells when that was, never when the token was made; of a session the earliest counts; what a
+//! session was opened by is no second factor in it.
 
 use crate::authentication::{Authentication, LEEWAY, Shortcoming};
+use crate::distinct::{distinct, first_factor};
 use crate::grant::Grant;
 use crate::record::{Session, Subject, Verified};
 use tollgate_core::Timestamp;
@@ -33,7 +35,17 @@ impl Evidence {
 
     fn record(&self, required: &StepUp, now: Timestamp) -> Result<(), Shortcoming> {
         let verified = self.session.as_ref().and_then(|session| session.verified.as_ref());
-        self.unrevoked(verified.ok_or(Shortcoming::Missing)?)?.meets(required, now)
+        let verified = self.unrevoked(verified.ok_or(Shortcoming::Missing)?)?;
+        verified.meets(required, now)?;
+        if self.is_second(&verified.amr) { Ok(()) } else { Err(Shortcoming::Insufficient) }
+    }
+
+    /// Whether what a factor has verified is not the code that its session was opened by, whichever came first.
+    fn is_second(&self, amr: &[String]) -> bool {
+        let codes = self.session.iter().flat_map(|session| &session.codes);
+        let said = self.token.iter().flat_map(|token| &token.amr);
+        let is_opened_by_code = codes.clone().next().is_some();
+        !is_opened_by_code || distinct(&first_factor(said.map(String::as_str), codes.map(String::as_str), &[]), amr)
     }
 
     fn unrevoked<'v>(&self, verified: &'v Verified) -> Result<&'v Authentication, Shortcoming> {

@@ -8,10 +8,12 @@
 //! | [`authentication`] | what an authentication is, and whether it is what a route demands |
 //! | [`record`] | what is remembered of a subject and a session, and the conditional writes on it, as data |
 //! | [`grant`] | an authentication that is good for one action, once |
+//! | [`distinct`](mod@distinct) | whether two factors are two |
 //! | [`judge`] | whether a caller may go on |
 //! | [`storage`] | those writes as DynamoDB expressions, items as attributes |
 //! | [`sessions`] | [`Sessions`]: drives them against the table |
 //! | `factors` (feature `factors`) | second factors: authenticator apps, passkeys, recovery codes |
+//! | `tenant` (feature `factors`) | what a tenant asks of factors, and what one proves by that |
 //! | `token` (feature `jwt`) | whether a token is an issuer's, and what it says |
 //!
 //! Everything but `storage`, `sessions` and `token` is pure: no I/O and no clock.
@@ -32,6 +34,7 @@
 
 pub mod auth_time;
 pub mod authentication;
+pub mod distinct;
 mod error;
 #[cfg(feature = "factors")]
 pub mod factors;
@@ -40,10 +43,13 @@ pub mod judge;
 pub mod record;
 pub mod sessions;
 pub mod storage;
+#[cfg(feature = "factors")]
+pub mod tenant;
 #[cfg(feature = "jwt")]
 pub mod token;
 
 pub use authentication::{Authentication, LEEWAY, Shortcoming};
+pub use distinct::{distinct, first_factor};
 pub use error::{Error, Result};
 pub use grant::{Action, Grant, GrantId};
 pub use judge::Evidence;

@@ -6,6 +6,7 @@
 //! meaning of what [`crate::storage`] renders.
 
 use crate::authentication::Authentication;
+use std::collections::BTreeSet;
 use tollgate_core::Timestamp;
 
 /// What is remembered of a subject. One that nothing was ever revoked of has none.
@@ -34,6 +35,8 @@ pub struct Session {
     pub signed_in: Option<Timestamp>,
     /// What a factor has verified last.
     pub verified: Option<Verified>,
+    /// How the codes were sent that somebody has signed in by, as methods (`sms`, `email`).
+    pub codes: BTreeSet<String>,
 }
 
 /// A conditional write of a session.
@@ -43,6 +46,8 @@ pub enum SessionWrite {
     SignIn(Timestamp),
     /// What a factor has verified, unless a later one is there.
     Verify(Verified),
+    /// Somebody has signed in by a code that was sent so, unless that is known.
+    Code(String),
 }
 
 impl SessionWrite {
@@ -59,6 +64,10 @@ impl SessionWrite {
                 let at = verified.authentication.at;
                 let is_latest = session.verified.as_ref().is_none_or(|known| known.authentication.at <= at);
                 is_latest.then(|| Session { verified: Some(verified.clone()), ..session })
+            }
+            Self::Code(method) => {
+                let mut session = session;
+                session.codes.insert(method.clone()).then_some(session)
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::grant::{Action, Grant, GrantId};
 use crate::judge::Evidence;
 use crate::record::{Revoke, Session, SessionWrite, Subject, Verified};
 use crate::storage;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tollgate_core::{Key, Timestamp};
 use tollgate_dynamodb::attributes::Attributes;
@@ -149,6 +150,30 @@ impl Sessions {
         // A later one that is there is as good.
         self.write_session(&self.items.begin(), &begun.caller, name, &write).await?;
         Ok(true)
+    }
+
+    /// Somebody has signed in by a code that was sent so (`sms`, `email`): in this session another one is no second factor. `false` if the
+    /// caller has no session, and nothing is recorded. One write.
+    ///
+    /// # Errors
+    ///
+    /// The table gives no answer; it may have been recorded.
+    pub async fn signed_in_by(&self, caller: &Caller, method: &str) -> Result<bool> {
+        let Some(name) = &caller.session else { return Ok(false) };
+        self.write_session(&self.items.begin(), caller, name, &SessionWrite::Code(method.to_owned())).await?;
+        Ok(true)
+    }
+
+    /// By which codes the caller's session was opened; `None` if he has no session, so that nobody knows. One read.
+    ///
+    /// # Errors
+    ///
+    /// The table gives no answer.
+    pub async fn codes(&self, caller: &Caller) -> Result<Option<BTreeSet<String>>> {
+        let Some(name) = &caller.session else { return Ok(None) };
+        let found = self.items.begin().read(&storage::session_key(&caller.subject, name)).await?;
+        let session = found.map(|found| read(&found, storage::to_session)).transpose()?;
+        Ok(Some(session.unwrap_or_default().codes))
     }
 
     /// A factor was verified for `action`: whoever has the id may do it once, as the same caller.

@@ -5,6 +5,8 @@
 //!           SET #signed_in = :at, #x = :x
 //! verify    attribute_not_exists(#at) OR #at <= :at
 //!           SET #at = :at, #acr = :acr, #amr = :amr, #epoch = :epoch, #x = :x
+//! code      NOT contains(#codes, :code)
+//!           SET #x = :x ADD #codes :added
 //! revoke    attribute_not_exists(#revoked) OR #revoked <= :now
 //!           SET #epoch = if_not_exists(#epoch, :zero) + :one, #revoked = :now
 //! beside    #revoked = :now
@@ -20,7 +22,7 @@ use crate::authentication::Authentication;
 use crate::grant::{Grant, hashed};
 use crate::record::{Revoke, Session, SessionWrite, Subject, Verified};
 use tollgate_core::{Error, Key, Result, Timestamp};
-use tollgate_dynamodb::attributes::{self, AttributeValue, Attributes, EXPIRES_AT, number, string};
+use tollgate_dynamodb::attributes::{self, AttributeValue, Attributes, EXPIRES_AT, number, string, strings};
 use tollgate_dynamodb::expression::Expressions;
 use tollgate_dynamodb::partition_key;
 
@@ -32,6 +34,7 @@ const EPOCH: &str = "epoch";
 const REVOKED: &str = "revoked";
 const ACTION: &str = "action";
 const SESSION: &str = "session";
+const CODES: &str = "codes";
 
 /// Methods are written in one text, with this between: no method has a blank.
 const BETWEEN: char = ' ';
@@ -70,9 +73,17 @@ pub fn session(write: &SessionWrite, expires_at: u64) -> Expressions {
             }
             (format!("attribute_not_exists(#{AT}) OR #{AT} <= :{AT}"), set)
         }
+        SessionWrite::Code(method) => return code(out, method, expires_at),
     };
     let expiry = expiry(&mut out, expires_at);
     Expressions { condition, update: update(&set, &expiry, without_acr(write)), ..out }
+}
+
+fn code(mut out: Expressions, method: &str, expires_at: u64) -> Expressions {
+    let codes = name(&mut out, CODES);
+    let (code, added) = (value(&mut out, "code", string(method)), value(&mut out, "added", strings([method])));
+    let condition = format!("NOT contains({codes}, {code})");
+    Expressions { condition, update: format!("SET {} ADD {codes} {added}", expiry(&mut out, expires_at)), ..out }
 }
 
 /// Renders a revocation. What it leaves is never deleted by the table: it would be as if nothing had been revoked.
@@ -140,7 +151,8 @@ pub fn to_subject(found: Option<&Attributes>) -> Result<Subject> {
 pub fn to_session(found: &Attributes) -> Result<Session> {
     let signed_in = attributes::optional(found, SIGNED_IN)?.map(Timestamp::from_nanos);
     let verified = found.contains_key(AT).then(|| to_verified(found)).transpose()?;
-    Ok(Session { signed_in, verified })
+    let codes = attributes::texts(found, CODES)?.into_iter().collect();
+    Ok(Session { signed_in, verified, codes })
 }
 
 /// Reads a grant.

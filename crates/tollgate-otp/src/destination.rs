@@ -7,7 +7,7 @@ use crate::directory::Profile;
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
 use std::fmt;
 use std::hint::black_box;
-use tollgate_policy::{Channel, Fold, OtpRules};
+use tollgate_policy::{Channel, FactorKind, Fold, OtpRules};
 
 /// Digits at the end of a number that its [block](Destination::block) does not have.
 const IN_BLOCK: usize = 4;
@@ -125,6 +125,12 @@ impl Destination {
     #[must_use]
     pub fn channel(&self) -> Channel {
         self.channel
+    }
+
+    /// The factor that a code is which was sent there: whoever has the telephone, or reads the mailbox.
+    #[must_use]
+    pub fn factor(&self) -> FactorKind {
+        if self.country == NO_COUNTRY { FactorKind::Email } else { FactorKind::Sms }
     }
 
     /// The number in E.164, like `+40721234567`, or the email address.

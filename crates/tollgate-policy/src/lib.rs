@@ -221,7 +221,9 @@
 //! | `domain` | the site that browsers and telephones may fill the code of an SMS in on, like `"example.com"`: its last line is then `@example.com #123456` (WICG, "Origin-bound one-time codes delivered via SMS") | no such line |
 //! | `captcha` | whether every wish to be sent a code needs a solved CAPTCHA | `false` |
 //! | `cooldown` | how long after a code the next one can be sent, see `penalty` for its keys `first`, `factor`, `most`, `forget` | `{ first = "1min", forget = "10min" }` |
-//! | `acr` | the class of authentication that a right code is, on top of the first factor, like `"mfa"`: it freshens the session for routes with `step_up` | it freshens none |
+//! | `acr` | the class of authentication that a right code is, on top of the first factor, like `"mfa"`: it freshens the session for routes with `step_up`. Needs `factors` | it freshens none |
+//! | `factors` | purposes whose right code is a second factor, on top of a first one of another kind, and proves `acr`; a fallback where an account has no other. Needs `acr` | none |
+//! | `sign_in` | purposes whose right code is how somebody signs in, or gets back in: in that session a code by the same channel is no second factor. None of `factors` | none |
 //! | `pumping` | `{ prices, spend, reduced }`: messages are counted by what becomes of them, and whoever only causes costs is stopped; needs secrets | nobody watches |
 //! | `pumping.prices` | what a message to each country costs, like `{ RO = 480, VN = 790 }`, in any unit: that of the limits of `spend`; a price for each of `countries` | required |
 //! | `pumping.spend` | limits that this is charged on, in place of their cost on the route, like `["otp-spend-hour", "otp-spend-day"]`; nothing is sent that one of them has not counted | required |
@@ -286,10 +288,24 @@
 //! | `issuer` | who issues them, as authenticator apps show it, like `"Example Ltd"`; up to 64 bytes without a colon | required |
 //! | `acr` | the class of authentication that a right code is, on top of the first factor | `"mfa"` |
 //! | `max_age` | how long ago whoever enrols a factor may have proved who he is, `1s` to `1day`: for the first factor by signing in, for a further one by that class | `"5min"` |
+//! | `enrol_acr` | the class of what proves enough to enrol and remove factors, and no more: a factor weaker than what is required, or one of an account that lacks something. Another one than `acr` | `"mfa-enrol"` |
+//! | `first_factor` | what somebody has signed in by (`amr`, RFC 8176) where neither his token nor his session says it: a second factor has to be of another kind | `["pwd"]` |
 //! | `passkeys.rp_id` | the domain that passkeys are made for, like `"example.com"`, or `"localhost"`; another one later makes them useless | required in `passkeys`; without it there are no passkeys |
 //! | `passkeys.origins` | the pages that may use them, like `["https://login.example.com"]`: of that domain or one below it, with `https` (`http` for `localhost` only), up to 10 | required in `passkeys` |
 //! | `passkeys.user_verification` | whether the authenticator has to know its owner by a PIN, a finger or a face: `"required"`, or `"preferred"`: if it can | `"required"` |
 //! | `passkeys.timeout` | for how long a challenge can be answered, `30s` to `10min` | `"5min"` |
+//!
+//! ### `[mfa.tenants]`
+//!
+//! What holds for every tenant. A tenant's own rules, in the table, can only be stricter.
+//!
+//! | key | value | default |
+//! | --- | --- | --- |
+//! | `allowed` | kinds that may be enrolled and prove something: `"totp"`, `"passkey"`, `"recovery"`, and `"sms"` and `"email"` as fallbacks by `[otp]` | all of them |
+//! | `required` | kinds of which every account has to have one, `"totp"`, `"passkey"` or both; what is weaker than the stronger of these proves `enrol_acr` only | none |
+//! | `minimum` | how many of `totp` and `passkey` every account has to have, 0 to 2 | 0 |
+//! | `grace` | how long after a tenant's admin has said so something may be required of people, or taken away, that they could not do without before, `1day` to `90day` | `"7day"` |
+//! | `admin` | `{ claim = "role", value = "admin" }`: who may change a tenant's rules, by a claim; its value may be one of several | nobody |
 
 mod address;
 mod algorithm;
@@ -300,6 +316,7 @@ mod device;
 mod diagnostic;
 mod edge;
 mod error;
+mod factors;
 mod http;
 mod identity;
 mod jitter;
@@ -331,6 +348,7 @@ pub use edge::{
     BodyKind, Edge, EdgeBody, EdgeLogging, EdgeRule, EdgeScope, EgressSet, ForwardedAddress, KeepsOut, Stage,
 };
 pub use error::{Error, Result};
+pub use factors::{Admin, FactorKind, FactorRules, NoFactorKind, TenantRules, Unfit};
 pub use http::{Cors, Http, LegacyHeaders};
 pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust, is_internal};
 pub use jitter::up_to;
@@ -339,7 +357,7 @@ pub use live::LivePolicy;
 pub use message::{Message, Messages, Placeholder};
 pub use mfa::{MfaRules, PasskeyRules, UserVerification};
 pub use network::Network;
-pub use otp::{Channel, OtpRules, PumpingRules, Purpose};
+pub use otp::{Channel, OtpRules, OtpUse, PumpingRules, Purpose};
 pub use pattern::{PathPart, Pattern};
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};

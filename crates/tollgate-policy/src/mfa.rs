@@ -4,6 +4,7 @@
 //! passkeys may use what is made for their domain.
 
 use crate::error::{Error, Result};
+use crate::factors::TenantRules;
 use crate::policy::Policy;
 use std::time::Duration;
 
@@ -19,6 +20,13 @@ pub struct MfaRules {
     /// authentication of that class. [`StepUp::SHORTEST_AGE`](crate::StepUp::SHORTEST_AGE) to
     /// [`StepUp::LONGEST_AGE`](crate::StepUp::LONGEST_AGE).
     pub max_age: Duration,
+    /// The class of what proves enough to enrol and remove factors, and no more: that of a factor that is weaker than what is
+    /// required, or of an account that lacks something. Another one than `acr`.
+    pub enrol_acr: String,
+    /// What somebody has signed in by (`amr`, RFC 8176) where neither his token nor his session says it.
+    pub first_factor: Vec<String>,
+    /// What holds for every tenant, and what one may change.
+    pub tenants: TenantRules,
     /// The rules of passkeys; without them there are none.
     pub passkeys: Option<PasskeyRules>,
 }
@@ -59,6 +67,8 @@ impl PasskeyRules {
 impl MfaRules {
     /// Bytes of an issuer's name; a longer one makes a QR code that cameras read badly.
     pub const LONGEST_ISSUER: usize = 64;
+    /// What somebody has signed in by where nobody says anything, nor the policy: a password.
+    pub const FIRST_FACTOR: &str = "pwd";
 }
 
 impl Policy {
@@ -69,5 +79,11 @@ impl Policy {
     /// [`Error::NoMfa`] if the policy has no `[mfa]`.
     pub fn mfa(&self) -> Result<&MfaRules> {
         self.mfa.as_ref().ok_or(Error::NoMfa)
+    }
+
+    /// What somebody has signed in by where neither his token nor his session says it.
+    #[must_use]
+    pub fn first_factor(&self) -> Vec<String> {
+        self.mfa.as_ref().map_or_else(|| vec![MfaRules::FIRST_FACTOR.to_owned()], |rules| rules.first_factor.clone())
     }
 }

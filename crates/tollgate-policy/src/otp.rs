@@ -5,6 +5,7 @@
 
 use crate::canonical::Region;
 use crate::error::{Error, Result};
+use crate::factors::FactorKind;
 use crate::message::Messages;
 use crate::policy::Policy;
 use crate::suggest;
@@ -64,10 +65,30 @@ impl Channel {
     }
 }
 
+impl Channel {
+    /// The factor that a code of it is, where there is nowhere to send one to.
+    #[must_use]
+    pub fn factor(self) -> FactorKind {
+        if self == Self::Email { FactorKind::Email } else { FactorKind::Sms }
+    }
+}
+
 impl fmt::Display for Channel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// What follows from a right code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OtpUse {
+    /// Nothing but itself.
+    Itself,
+    /// Somebody has signed in by it, or got back in.
+    SignIn,
+    /// It is a second factor.
+    Factor,
 }
 
 /// The rules of one-time codes. Bounds are those of NIST SP 800-63B, sections 5.1.3.2 and 5.2.2: at least six digits, good
@@ -81,6 +102,8 @@ pub struct OtpRules {
     pub(crate) message: Option<Messages>,
     pub(crate) subject: Option<Messages>,
     pub(crate) domain: Option<String>,
+    pub(crate) factors: Vec<Purpose>,
+    pub(crate) sign_in: Vec<Purpose>,
     /// Whether every wish to be sent a code needs a solved CAPTCHA.
     pub captcha: bool,
     /// Where a profile's number without a country code belongs; `None`: it is none.
@@ -100,7 +123,7 @@ pub struct OtpRules {
     /// How long after a code the next one can be sent: longer each time, and shorter again for each
     /// [`forget`](PenaltyRule::forget) since.
     pub cooldown: PenaltyRule,
-    /// The class of authentication (`acr`) that a right code is, on top of the first factor; `None`: it freshens no session.
+    /// The class of authentication (`acr`) that a right code is whose purpose is a [factor](OtpUse::Factor); `None`: there is none.
     pub acr: Option<String>,
     /// What messages cost, and what stops those who share in it; `None`: nobody watches.
     pub pumping: Option<PumpingRules>,
@@ -189,6 +212,18 @@ impl OtpRules {
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
         self.domain.as_deref()
+    }
+
+    /// What follows from a right code for `purpose`.
+    #[must_use]
+    pub fn use_of(&self, purpose: &Purpose) -> OtpUse {
+        if self.factors.contains(purpose) {
+            OtpUse::Factor
+        } else if self.sign_in.contains(purpose) {
+            OtpUse::SignIn
+        } else {
+            OtpUse::Itself
+        }
     }
 
     /// Whether codes may be sent to numbers of this country, two letters of ISO 3166-1. To none unless the file names it.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: no answer can be kept by a cache; none has a secret in it but the two that show one to its owner, once.
 
+use crate::tenant::names;
+use crate::verify::Proof;
 use lambda_http::http::StatusCode;
 use lambda_http::{Body, Response};
 use serde_json::json;
@@ -10,6 +12,7 @@ use tollgate::http::reply;
 use tollgate::mfa::GrantId;
 use tollgate_mfa::factors::totp::Setup;
 use tollgate_mfa::factors::{RecoveryCode, Verification};
+use tollgate_mfa::tenant::{Proves, Refused};
 
 /// 200: what an app is set up by.
 pub(crate) fn setup(setup: &Setup) -> Response<Body> {
@@ -22,12 +25,44 @@ pub(crate) fn codes(codes: &[RecoveryCode]) -> Response<Body> {
     reply::json(StatusCode::OK, &json!({ "codes": codes }))
 }
 
-/// 200: a code was right; with a grant, it lets one action be done once.
-pub(crate) fn verified(grant: Option<GrantId>) -> Response<Body> {
-    match grant {
-        None => reply::json(StatusCode::OK, &json!({ "verified": true })),
-        Some(grant) => reply::json(StatusCode::OK, &json!({ "verified": true, "grant": grant.to_string() })),
+/// 200: a code was right; with a grant, it lets one action be done once. Where it proves no more than that factors can be enrolled, what
+/// the account lacks is told.
+pub(crate) fn verified(grant: Option<GrantId>, proof: &Proof) -> Response<Body> {
+    let mut body = json!({ "verified": true });
+    if let Some(grant) = grant {
+        body["grant"] = grant.to_string().into();
     }
+    if proof.proves == Proves::Enrolment {
+        body["enrol_only"] = true.into();
+        body["missing"] = names(&proof.missing);
+    }
+    reply::json(StatusCode::OK, &body)
+}
+
+/// 403: a factor that proves nothing, however right its code is.
+pub(crate) fn not_accepted(refused: Refused) -> Response<Body> {
+    let (error, message) = match refused {
+        Refused::SameFactor => ("not_a_second_factor", "this may be what was signed in by; use another factor"),
+        _ => ("factor_not_allowed", "this kind of factor is not allowed; use another one"),
+    };
+    reply::error(StatusCode::FORBIDDEN, error, message)
+}
+
+/// 404.
+pub(crate) fn no_tenant() -> Response<Body> {
+    reply::error(StatusCode::NOT_FOUND, "no_tenant", "whoever asks is in no tenant")
+}
+
+/// 412: what was to be changed is not what was seen.
+pub(crate) fn changed_meanwhile() -> Response<Body> {
+    let message = "the rules were changed meanwhile; look at them and put yours again";
+    reply::error(StatusCode::PRECONDITION_FAILED, "version_changed", message)
+}
+
+/// 400, with the field.
+pub(crate) fn bad_field(field: &str, why: &str) -> Response<Body> {
+    let body = json!({ "error": "bad_request", "field": field, "message": format!("`{field}` {why}") });
+    reply::json(StatusCode::BAD_REQUEST, &body)
 }
 
 /// What became of a code that was not right.

@@ -13,6 +13,17 @@ use tollgate_mfa::factors::Vault;
 /// The claim that an app shows, if the token has it; else it shows the user.
 const LABEL: &str = "email";
 
+/// What somebody has to have proved of late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// That he has signed in.
+    SignIn,
+    /// As much as lets him enrol and remove factors.
+    Enrolment,
+    /// All that a second factor proves.
+    Everything,
+}
+
 /// Who asks, once an authorizer has let him in.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
@@ -31,19 +42,20 @@ impl Asker {
 }
 
 impl<S: Store, V: Vault> Handlers<S, V> {
-    /// Asks whether whoever asks has proved who he is as recently as the policy's `[mfa]` says: by signing in, or, with `stepped_up`, by
-    /// what a factor proves. The error is the answer.
+    /// Asks whether whoever asks has proved what it `needs` as recently as the policy's `[mfa]` says. The error is the answer.
     pub(crate) async fn demand(
         &self,
         policy: &Policy,
         request: &Request,
-        stepped_up: bool,
+        needs: Needs,
     ) -> Result<Result<(), Box<Response<Body>>>, tollgate_mfa::Error> {
         let rules = policy.mfa()?;
         let mut required = StepUp::within(rules.max_age);
-        if stepped_up {
-            required.acr = vec![rules.acr.clone()];
-        }
+        required.acr = match needs {
+            Needs::SignIn => Vec::new(),
+            Needs::Enrolment => vec![rules.acr.clone(), rules.enrol_acr.clone()],
+            Needs::Everything => vec![rules.acr.clone()],
+        };
         let facts = Facts::of(request.extensions());
         let path = facts.path().unwrap_or(request.uri().path());
         // It has been charged by a route of the policy; of another one since, in doubt, nobody knows.
@@ -54,5 +66,18 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         let meter = self.limiter.store().meter();
         let asked = http::demand(&exchange, &facts, &self.sessions, &required, meter).await;
         Ok(asked.map_err(|answer| Box::new(answer.into_response())))
+    }
+
+    /// The same, unless the route of the policy asks itself: then the layer has asked.
+    pub(crate) async fn demand_unless_guarded(
+        &self,
+        policy: &Policy,
+        request: &Request,
+        needs: Needs,
+    ) -> Result<Result<(), Box<Response<Body>>>, tollgate_mfa::Error> {
+        let facts = Facts::of(request.extensions());
+        let path = facts.path().unwrap_or(request.uri().path());
+        let is_guarded = policy.route(request.method().as_str(), path).is_some_and(|at| at.route.step_up().is_some());
+        if is_guarded { Ok(Ok(())) } else { self.demand(policy, request, needs).await }
     }
 }

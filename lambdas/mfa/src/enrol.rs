@@ -1,14 +1,16 @@
 //! An app is set up and confirmed; recovery codes are made.
 //!
-//! Invariant: for the first factor of an account one has to have signed in of late, for whatever comes after to have stepped up.
+//! Invariant: for the first factor of an account one has to have signed in of late, for whatever comes after to have stepped up;
+//! nothing is enrolled that the tenant does not allow.
 
-use crate::asker::Asker;
+use crate::asker::{Asker, Needs};
 use crate::{Handlers, answer};
 use lambda_http::{Body, Request, Response};
 use serde::Deserialize;
 use tollgate::{Policy, Store};
 use tollgate_mfa::Result;
 use tollgate_mfa::factors::{Enrolment, Kind, Vault, Verification};
+use tollgate_mfa::tenant::{self, Held, Refused};
 
 /// What is typed.
 #[derive(Deserialize)]
@@ -22,8 +24,12 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         // Before what it rests on is judged, so that what is revoked meanwhile is revoked of it, too.
         let begun = self.sessions.begin(asker.caller.clone()).await?;
         let found = self.factors.find(&asker.caller.subject).await?;
-        if let Err(refused) = self.demand(policy, request, found.account().has_factor()).await? {
+        let needs = if found.account().has_factor() { Needs::Enrolment } else { Needs::SignIn };
+        if let Err(refused) = self.demand(policy, request, needs).await? {
             return Ok(*refused);
+        }
+        if !self.allows(policy, asker, Kind::Totp).await? {
+            return Ok(answer::not_accepted(Refused::NotAllowed));
         }
         let issuer = &policy.mfa()?.issuer;
         Ok(match self.factors.enrol(&found, &begun, issuer, &asker.label).await? {
@@ -40,20 +46,36 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             return Ok(answer::bad_request(r#"write {"code":"012345"}"#));
         };
         let begun = self.sessions.begin(asker.caller.clone()).await?;
-        match self.factors.confirm(&asker.caller.subject, &begun, &code).await? {
-            Verification::Verified => self.prove(policy, &begun, Kind::Totp, None).await,
+        let found = self.factors.find(&asker.caller.subject).await?;
+        let held = Held::of(found.account()).with(Kind::Totp.into());
+        let proof = match self.judge(policy, asker, request, held, Kind::Totp).await? {
+            Ok(proof) => proof,
+            Err(refused) => return Ok(answer::not_accepted(refused)),
+        };
+        match self.factors.confirm(&found, &begun, &code).await? {
+            Verification::Verified => self.prove(policy, &begun, proof, None).await,
             other => Ok(answer::refused(other)),
         }
     }
 
     /// `POST /api/mfa/recovery/generate`.
     pub(crate) async fn generate(&self, policy: &Policy, asker: &Asker, request: &Request) -> Result<Response<Body>> {
-        if let Err(refused) = self.demand(policy, request, true).await? {
+        if let Err(refused) = self.demand(policy, request, Needs::Everything).await? {
             return Ok(*refused);
+        }
+        if !self.allows(policy, asker, Kind::Recovery).await? {
+            return Ok(answer::not_accepted(Refused::NotAllowed));
         }
         Ok(match self.factors.generate(&asker.caller.subject).await? {
             Some(codes) => answer::codes(&codes),
             None => answer::conflict("factors_changed", "recovery codes were made meanwhile; these are good"),
         })
+    }
+
+    /// Whether the tenant of who asks lets a kind be enrolled.
+    pub(crate) async fn allows(&self, policy: &Policy, asker: &Asker, kind: Kind) -> Result<bool> {
+        let tenants = &policy.mfa()?.tenants;
+        let rules = tenant::of_account(self.factors.items(), &asker.caller.subject, tenants).await?;
+        Ok(rules.allowed.contains(&kind.into()))
     }
 }

@@ -1,20 +1,25 @@
 //! `GET /api/mfa/factors`, `DELETE /api/mfa/factors/{factor}` and `.../passkey/{id}`: the account's factors, listed and removed.
 //!
+//! What the tenant asks for, and what the account lacks of it, is listed as well, so that a sign-in can have it enrolled.
+//!
 //! Invariant: a factor is removed by whoever has stepped up: for this one removal where the policy's route says `bind`, else for his
 //! session.
 
-use crate::asker::Asker;
+use crate::asker::{Asker, Needs};
+use crate::tenant::{names, seconds};
 use crate::{Handlers, Removed};
 use lambda_http::http::StatusCode;
 use lambda_http::{Body, Request, Response};
 use serde_json::{Value, json};
-use tollgate::http::{Facts, reply};
+use tollgate::http::reply;
 use tollgate::{Policy, Store};
 use tollgate_mfa::Result;
 use tollgate_mfa::factors::{Kind, Passkey, PasskeyId, Vault};
+use tollgate_mfa::tenant::{self, Held, Tenant};
 
 impl<S: Store, V: Vault> Handlers<S, V> {
-    pub(crate) async fn list(&self, asker: &Asker) -> Result<Response<Body>> {
+    pub(crate) async fn list(&self, policy: &Policy, asker: &Asker) -> Result<Response<Body>> {
+        let (items, file) = (self.factors.items(), &policy.mfa()?.tenants.rules);
         let found = self.factors.find(&asker.caller.subject).await?;
         let account = found.account();
         let app =
@@ -25,7 +30,21 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         });
         let passkeys = self.factors.passkeys(&asker.caller.subject, &found).await?;
         let factors: Vec<_> = app.into_iter().chain(passkeys.iter().map(passkey)).chain(recovery).collect();
-        Ok(reply::json(StatusCode::OK, &json!({ "factors": factors })))
+        let tenant = match tenant::tenant_of(&asker.caller.subject) {
+            Some(key) => tenant::find(items, &key, file).await?,
+            None => Tenant::of_file(file),
+        };
+        // What is announced is shown at once, so that there is time to enrol.
+        let (rules, coming) = (tenant.put_last().and(file), tenant.coming(items.now()));
+        let is_required = rules.demand_something();
+        let body = json!({
+            "factors": factors,
+            "allowed": names(&tenant.in_force(file, items.now()).allowed),
+            "required": is_required,
+            "required_from": coming.filter(|_| is_required).map(|next| seconds(next.from)),
+            "missing": names(&tenant::missing(&rules, &Held::of(account))),
+        });
+        Ok(reply::json(StatusCode::OK, &body))
     }
 
     pub(crate) async fn remove(
@@ -35,11 +54,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         removed: Option<Removed>,
         request: &Request,
     ) -> Result<Response<Body>> {
-        let facts = Facts::of(request.extensions());
-        let path = facts.path().unwrap_or(request.uri().path());
-        let is_guarded = policy.route(request.method().as_str(), path).is_some_and(|at| at.route.step_up().is_some());
-        // What the route asks for, the layer has asked.
-        if !is_guarded && let Err(refused) = self.demand(policy, request, true).await? {
+        if let Err(refused) = self.demand_unless_guarded(policy, request, Needs::Enrolment).await? {
             return Ok(*refused);
         }
         let owner = &asker.caller.subject;

@@ -12,6 +12,8 @@
 //! | `GET /api/mfa/factors` | what the account has |
 //! | `DELETE /api/mfa/factors/{factor}` | a factor is removed; of passkeys all are |
 //! | `DELETE /api/mfa/factors/passkey/{id}` | one passkey is removed |
+//! | `GET /api/mfa/tenant` | what the tenant asks of its people's factors |
+//! | `PUT /api/mfa/tenant` | and changed by its admins |
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -20,6 +22,7 @@
 //! | `passkeys` | passkeys: registered, asked, verified |
 //! | `verify` | a code of a factor, and what it proves |
 //! | `factors` | the account's factors: listed, removed |
+//! | `tenant` | what the tenant asks for: shown, put |
 //! | `answer` | what is said, and with which status |
 //! | `deployed` | the function with its vault on KMS (feature `aws`) |
 //!
@@ -34,6 +37,7 @@ mod deployed;
 mod enrol;
 mod factors;
 mod passkeys;
+mod tenant;
 mod verify;
 
 #[cfg(feature = "aws")]
@@ -53,6 +57,7 @@ use tollgate_mfa::factors::{Factors, Kind, PasskeyId, Vault};
 const PREFIX: &str = "/api/mfa/";
 const FACTORS: &str = "/api/mfa/factors/";
 const PASSKEY: &str = "passkey/";
+const TENANT: &str = "/api/mfa/tenant";
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +72,8 @@ enum Wish {
     AskToAssert,
     /// `None`: there is no such kind of factor, or no such passkey.
     Remove(Option<Removed>),
+    Show,
+    Put,
 }
 
 /// What is removed.
@@ -82,17 +89,23 @@ pub fn serves(path: &str) -> bool {
     path.starts_with(PREFIX)
 }
 
-/// What a path is for, and the method that it takes.
-fn wish(path: &str) -> Option<(&'static str, Wish)> {
+/// What a path is for, and the methods that it takes; without a wish if that is not among them.
+fn wish(method: &Method, path: &str) -> Option<(&'static str, Option<Wish>)> {
+    let only = |name: &'static str, wish| (name, (method.as_str() == name).then_some(wish));
     Some(match path {
-        "/api/mfa/totp/enroll" => ("POST", Wish::Enrol),
-        "/api/mfa/totp/confirm" => ("POST", Wish::Confirm),
-        "/api/mfa/verify" => ("POST", Wish::Verify),
-        "/api/mfa/recovery/generate" => ("POST", Wish::Generate),
-        "/api/mfa/factors" => ("GET", Wish::List),
-        "/api/mfa/passkeys/register" => ("POST", Wish::AskToRegister),
-        "/api/mfa/passkeys/confirm" => ("POST", Wish::Register),
-        "/api/mfa/passkeys/challenge" => ("POST", Wish::AskToAssert),
+        "/api/mfa/totp/enroll" => only("POST", Wish::Enrol),
+        "/api/mfa/totp/confirm" => only("POST", Wish::Confirm),
+        "/api/mfa/verify" => only("POST", Wish::Verify),
+        "/api/mfa/recovery/generate" => only("POST", Wish::Generate),
+        "/api/mfa/factors" => only("GET", Wish::List),
+        "/api/mfa/passkeys/register" => only("POST", Wish::AskToRegister),
+        "/api/mfa/passkeys/confirm" => only("POST", Wish::Register),
+        "/api/mfa/passkeys/challenge" => only("POST", Wish::AskToAssert),
+        TENANT => match *method {
+            Method::GET => ("GET, PUT", Some(Wish::Show)),
+            Method::PUT => ("GET, PUT", Some(Wish::Put)),
+            _ => ("GET, PUT", None),
+        },
         path => {
             let factor = path.strip_prefix(FACTORS)?;
             let (of_one, name) = factor.strip_prefix(PASSKEY).map_or((false, factor), |id| (true, id));
@@ -100,7 +113,7 @@ fn wish(path: &str) -> Option<(&'static str, Wish)> {
                 return None;
             }
             let passkey = || name.parse().map(Removed::Passkey).ok();
-            ("DELETE", Wish::Remove(if of_one { passkey() } else { name.parse().map(Removed::All).ok() }))
+            only("DELETE", Wish::Remove(if of_one { passkey() } else { name.parse().map(Removed::All).ok() }))
         }
     })
 }
@@ -161,13 +174,12 @@ impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
         // Read once, for the layer and for the handlers.
         let facts = Facts::of(request.extensions()).into_owned();
         // The path without the stage that API Gateway puts in front of it.
-        let wished = wish(facts.path().unwrap_or(request.uri().path()));
-        let Some((method, wish)) = wished else { return Ok(reply::nothing_here()) };
-        match request.method() {
-            &Method::OPTIONS => return Ok(reply::preflight(method)),
-            asked if asked != method => return Ok(reply::other_method(method)),
-            _ => {}
-        }
+        let wished = wish(request.method(), facts.path().unwrap_or(request.uri().path()));
+        let Some((methods, wish)) = wished else { return Ok(reply::nothing_here()) };
+        let Some(wish) = wish else {
+            let is_preflight = request.method() == Method::OPTIONS;
+            return Ok(if is_preflight { reply::preflight(methods) } else { reply::other_method(methods) });
+        };
         let policy = self.policy.current();
         if policy.mfa().is_err() {
             return Ok(reply::nothing_here());
@@ -201,11 +213,13 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Wish::Confirm => Box::pin(self.confirm(policy, asker, request)).await,
             Wish::Verify => Box::pin(self.verify(policy, asker, request)).await,
             Wish::Generate => Box::pin(self.generate(policy, asker, request)).await,
-            Wish::List => Box::pin(self.list(asker)).await,
+            Wish::List => Box::pin(self.list(policy, asker)).await,
             Wish::AskToRegister => Box::pin(self.ask_to_register(policy, asker, request)).await,
             Wish::Register => Box::pin(self.register(policy, asker, request)).await,
             Wish::AskToAssert => Box::pin(self.ask_to_assert(policy, asker, request)).await,
             Wish::Remove(removed) => Box::pin(self.remove(policy, asker, removed, request)).await,
+            Wish::Show => Box::pin(self.show(policy, asker)).await,
+            Wish::Put => Box::pin(self.put(policy, asker, request)).await,
         };
         answered.unwrap_or_else(|error| {
             let facts = Facts::of(request.extensions());

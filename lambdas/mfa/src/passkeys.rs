@@ -2,7 +2,7 @@
 //!
 //! Invariant: what it takes to register one is what it takes to enrol any factor; a challenge is answered in the session that it was made in.
 
-use crate::asker::Asker;
+use crate::asker::{Asker, Needs};
 use crate::{Handlers, answer};
 use lambda_http::http::StatusCode;
 use lambda_http::{Body, Request, Response};
@@ -14,6 +14,7 @@ use tollgate::{Policy, Store};
 use tollgate_mfa::Result;
 use tollgate_mfa::factors::passkey::{Assertion, ChallengeId, Registration};
 use tollgate_mfa::factors::{Asked, Asserted, Kind, Registered, RelyingParty, Vault};
+use tollgate_mfa::tenant::{Held, Refused};
 
 /// The domain that browsers take for this machine.
 pub(crate) const LOCAL: &str = "localhost";
@@ -36,7 +37,7 @@ struct Wanted {
 
 /// What is sent to prove something.
 #[derive(Deserialize)]
-pub(crate) struct Proof {
+pub(crate) struct Answered {
     challenge: String,
     credential: Assertion,
 }
@@ -65,8 +66,12 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         let begun = self.sessions.begin(asker.caller.clone()).await?;
         let owner = &asker.caller.subject;
         let found = self.factors.find(owner).await?;
-        if let Err(refused) = self.demand(policy, request, found.account().has_factor()).await? {
+        let needs = if found.account().has_factor() { Needs::Enrolment } else { Needs::SignIn };
+        if let Err(refused) = self.demand(policy, request, needs).await? {
             return Ok(*refused);
+        }
+        if !self.allows(policy, asker, Kind::Passkey).await? {
+            return Ok(answer::not_accepted(Refused::NotAllowed));
         }
         Ok(asked(&party, &self.factors.ask_to_register(owner, &found, &begun, &party, &asker.label).await?))
     }
@@ -82,9 +87,15 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             ));
         };
         let begun = self.sessions.begin(asker.caller.clone()).await?;
+        let found = self.factors.find(&asker.caller.subject).await?;
+        let held = Held::of(found.account()).with(Kind::Passkey.into());
+        let proof = match self.judge(policy, asker, request, held, Kind::Passkey).await? {
+            Ok(proof) => proof,
+            Err(refused) => return Ok(answer::not_accepted(refused)),
+        };
         let registered = self.factors.register(&asker.caller.subject, &begun, &party, &challenge, &credential, &name);
         Ok(match Box::pin(registered).await? {
-            Registered::Added { begun, .. } => return self.prove(policy, &begun, Kind::Passkey, None).await,
+            Registered::Added { begun, .. } => return self.prove(policy, &begun, proof, None).await,
             Registered::NoChallenge => no_challenge(),
             Registered::Refused => refused(),
             Registered::Known => answer::conflict("already_enrolled", "this passkey is registered already"),
@@ -117,18 +128,24 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         &self,
         policy: &Policy,
         asker: &Asker,
-        proof: &Proof,
+        request: &Request,
+        answered: &Answered,
         action: Option<Action>,
     ) -> Result<Response<Body>> {
         let Some(party) = self.party(policy)? else {
             return Ok(answer::conflict("not_enrolled", "there are no passkeys here"));
         };
-        let Ok(challenge) = proof.challenge.parse() else { return Ok(no_challenge()) };
+        let Ok(challenge) = answered.challenge.parse() else { return Ok(no_challenge()) };
         let begun = self.sessions.begin(asker.caller.clone()).await?;
+        let found = self.factors.find(&asker.caller.subject).await?;
+        let proof = match self.judge(policy, asker, request, Held::of(found.account()), Kind::Passkey).await? {
+            Ok(proof) => proof,
+            Err(refused) => return Ok(answer::not_accepted(refused)),
+        };
         let asserted =
-            self.factors.assert(&asker.caller.subject, &begun, &party, &challenge, &proof.credential, action);
+            self.factors.assert(&asker.caller.subject, &begun, &party, &challenge, &answered.credential, action);
         Ok(match Box::pin(asserted).await? {
-            Asserted::Verified(begun) => return self.prove(policy, &begun, Kind::Passkey, action).await,
+            Asserted::Verified(begun) => return self.prove(policy, &begun, proof, action).await,
             Asserted::NoChallenge => no_challenge(),
             Asserted::Refused => refused(),
             Asserted::Cloned => reply::error(

@@ -1,16 +1,20 @@
 //! `POST /api/mfa/verify`: a code of a factor or a passkey's answer, and what it proves.
 //!
-//! Invariant: what is proved is dated by when the verification began.
+//! Invariants: what is proved is dated by when the verification began; how much that is, the tenant's rules say.
 
 use crate::asker::Asker;
-use crate::passkeys::Proof;
+use crate::passkeys::Answered;
 use crate::{Handlers, answer};
 use lambda_http::{Body, Request, Response};
 use serde::Deserialize;
-use tollgate::mfa::{Action, Begun};
+use std::collections::BTreeSet;
+use tollgate::http::{self, Facts};
+use tollgate::mfa::{Action, Begun, first_factor};
+use tollgate::tollgate_policy::FactorKind;
 use tollgate::{Policy, Store};
 use tollgate_mfa::Result;
 use tollgate_mfa::factors::{Kind, Vault, Verification};
+use tollgate_mfa::tenant::{self, Held, Proves, Refused};
 
 /// What is typed.
 #[derive(Deserialize)]
@@ -23,11 +27,21 @@ struct Typed {
     action: Option<String>,
 }
 
+/// A code, or what a passkey has answered.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum What {
     Code { code: String },
-    Passkey(Box<Proof>),
+    Passkey(Box<Answered>),
+}
+
+/// What a factor proves.
+pub(crate) struct Proof {
+    kind: Kind,
+    /// How much.
+    pub(crate) proves: Proves,
+    /// What the account lacks.
+    pub(crate) missing: BTreeSet<FactorKind>,
 }
 
 impl<S: Store, V: Vault> Handlers<S, V> {
@@ -45,7 +59,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         };
         let (code, of_codes) = match (typed.what, kind.of_codes()) {
             (What::Code { code }, Some(of_codes)) => (code, of_codes),
-            (What::Passkey(proof), None) => return self.assert(policy, asker, &proof, action).await,
+            (What::Passkey(answered), None) => return self.assert(policy, asker, request, &answered, action).await,
             (What::Code { .. }, None) => {
                 return Ok(answer::bad_request("a passkey has a `challenge` and a `credential`"));
             }
@@ -53,28 +67,57 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         };
         // Before the code is looked at, so that what is revoked meanwhile is revoked of it, too.
         let begun = self.sessions.begin(asker.caller.clone()).await?;
-        match self.factors.verify(&asker.caller.subject, of_codes, &code).await? {
-            Verification::Verified => self.prove(policy, &begun, kind, action).await,
+        let found = self.factors.find(&asker.caller.subject).await?;
+        let proof = match self.judge(policy, asker, request, Held::of(found.account()), kind).await? {
+            Ok(proof) => proof,
+            Err(refused) => return Ok(answer::not_accepted(refused)),
+        };
+        match self.factors.verify(found, of_codes, &code).await? {
+            Verification::Verified => self.prove(policy, &begun, proof, action).await,
             other => Ok(answer::refused(other)),
         }
     }
 
-    /// A factor of `kind` has proved itself: the session is fresh, or whoever has the grant may do `action` once.
+    /// What a factor of `kind` would prove for who asks, who has `held`; or why nothing. Before it is looked at, so that a code which
+    /// proves nothing is not used up.
+    pub(crate) async fn judge(
+        &self,
+        policy: &Policy,
+        asker: &Asker,
+        request: &Request,
+        held: Held,
+        kind: Kind,
+    ) -> Result<std::result::Result<Proof, Refused>> {
+        let (items, account) = (self.factors.items(), &asker.caller.subject);
+        let rules = tenant::of_account(items, account, &policy.mfa()?.tenants).await?;
+        let said = http::authentication(&Facts::of(request.extensions())).map_or_else(Vec::new, |said| said.amr);
+        // The codes that a session was opened by are of no kind that is verified here.
+        let first = first_factor(said.iter().map(String::as_str), [], &policy.first_factor());
+        let proves = tenant::judge(&rules, &held, kind.into(), &first, kind.methods());
+        Ok(proves.map(|proves| Proof { kind, proves, missing: tenant::missing(&rules, &held) }))
+    }
+
+    /// A factor has proved itself: the session is fresh, or whoever has the grant may do `action` once.
     pub(crate) async fn prove(
         &self,
         policy: &Policy,
         begun: &Begun,
-        kind: Kind,
+        proof: Proof,
         action: Option<Action>,
     ) -> Result<Response<Body>> {
-        let acr = &policy.mfa()?.acr;
+        let rules = policy.mfa()?;
+        let acr = match proof.proves {
+            Proves::Everything => &rules.acr,
+            Proves::Enrolment => &rules.enrol_acr,
+        };
+        let amr = proof.kind.methods();
         let grant = match action {
-            Some(action) => Some(self.sessions.grant(begun, action, acr, kind.methods()).await?),
+            Some(action) => Some(self.sessions.grant(begun, action, acr, amr).await?),
             None => {
-                self.sessions.record(begun, acr, kind.methods()).await?;
+                self.sessions.record(begun, acr, amr).await?;
                 None
             }
         };
-        Ok(answer::verified(grant))
+        Ok(answer::verified(grant, &proof))
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tollgate::http::{reply, retry_after};
 use tollgate::mfa::GrantId;
 use tollgate::tollgate_policy;
+use tollgate_mfa::tenant::Refused;
 use tollgate_otp::{Denied, Issued, Verification};
 
 /// An answer.
@@ -58,6 +59,20 @@ pub(crate) fn granted(grant: GrantId) -> Answer {
 pub(crate) fn unknown(error: &tollgate::mfa::Error) -> Answer {
     tracing::warn!(%error, "no code is verified, or nobody remembers that one was");
     unavailable()
+}
+
+/// 403: a code that is no second factor, however right it is.
+pub(crate) fn not_accepted(refused: Refused) -> Answer {
+    let (error, message) = match refused {
+        Refused::Stronger(kind) => {
+            ("use_stronger_factor", format!("the account has a stronger factor ({kind}); use that"))
+        }
+        Refused::SameFactor => {
+            ("not_a_second_factor", "such a code may be what was signed in by; use another factor".to_owned())
+        }
+        _ => ("factor_not_allowed", "such codes are not allowed; use another factor".to_owned()),
+    };
+    Ok(reply::error(StatusCode::FORBIDDEN, error, &message))
 }
 
 /// 403: nothing is sent to who has not shown that he is human.

@@ -7,7 +7,7 @@
 //! | [`device`] | the device on which somebody has verified a code before |
 //! | `send` | a code is made, charged on the route's limits and handed to the courier |
 //! | `verify` | a code is counted, compared, used |
-//! | `factor` | what a right code proves: its session is fresh, or one action may be done |
+//! | `factor` | what a right code proves: a sign-in, or a second factor, by which a session is fresh or one action may be done |
 //! | [`suspicion`] | who is asked for a CAPTCHA, or refused, since others have messages sent to numbers like his for money |
 //! | `answer` | what is said, and with which status |
 //! | [`profiles`] | a directory in a file, for development |

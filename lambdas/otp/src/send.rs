@@ -13,6 +13,7 @@
 use crate::Service;
 use crate::answer::{self, Answer};
 use crate::caller::{Addressed, Caller};
+use crate::factor::Unproven;
 use crate::suspicion::{self, charged_as};
 use futures_util::future::{join, try_join};
 use lambda_http::Request;
@@ -41,6 +42,8 @@ enum Unmade {
     Denied(Denied),
     /// That is suspected.
     Suspected(Suspicion),
+    /// It would be no second factor, or nobody knows.
+    Unproven(Unproven),
     /// Nobody knows.
     Failed(tollgate_otp::Error),
 }
@@ -56,6 +59,7 @@ impl Unmade {
         match self {
             Self::Denied(denied) => answer::denied(denied),
             Self::Suspected(suspicion) => suspicion::refusal(&suspicion),
+            Self::Unproven(unproven) => unproven.answer(),
             Self::Failed(error) => answer::failed(&error),
         }
     }
@@ -118,6 +122,9 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         let (rules, purpose) = policy.otp_for(&wish.purpose).map_err(tollgate_otp::Error::from)?;
         let addressed = caller.addressed(policy, purpose, &self.directory);
         let (addressed, ladder) = try_join(addressed, self.ladder(policy)).await?;
+        // Nothing is sent that would be no second factor.
+        let begun = self.begin(policy, request, (rules, purpose), addressed.to.as_ref(), false).await;
+        begun.map_err(Unmade::Unproven)?;
         let now = self.otp.items().now();
         let known_since = self.known_since(policy, caller, request);
         let suspicion = |is_human| match (&addressed.to, &ladder) {

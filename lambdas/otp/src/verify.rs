@@ -13,7 +13,7 @@ use lambda_http::Request;
 use lambda_http::http::header;
 use serde::Deserialize;
 use tollgate::mfa::GrantId;
-use tollgate::tollgate_policy;
+use tollgate::tollgate_policy::{self, OtpUse};
 use tollgate::{Policy, Store, Timestamp};
 use tollgate_otp::pumping::Credit;
 use tollgate_otp::{Checked, Courier, Destination, Directory, Errand, Verification};
@@ -43,44 +43,38 @@ impl<S: Store + 'static, D: Directory, C: Courier + 'static> Service<S, D, C> {
         let Ok(action) = typed.action.as_deref().map(str::parse).transpose() else {
             return answer::bad_request("`action` is what the 401 of a route told");
         };
-        let factor = match self.begin(&policy, request, action.as_ref()).await {
-            Ok(factor) => factor,
-            Err(error) => return answer::unknown(&error),
+        let (rules, purpose) = match policy.otp_for(&typed.purpose) {
+            Ok(found) => found,
+            // Nobody was ever sent one for it.
+            Err(tollgate_policy::Error::UnknownPurpose { .. }) => return answer::no_active(),
+            Err(error) => return answer::failed(&error.into()),
         };
         // Before the code is used up for a grant that there is none of.
-        if action.is_some() && !factor.proves() {
-            return answer::bad_request("a code gives no grant here; verify it without `action`");
+        if action.is_some() && rules.use_of(purpose) != OtpUse::Factor {
+            return answer::bad_request("a code for this purpose gives no grant; verify it without `action`");
         }
-        let (to, checked) = match self.compare(&policy, &caller, &typed).await {
-            Ok(compared) => compared,
+        let addressed = match caller.addressed(&policy, purpose, &self.directory).await {
+            Ok(addressed) => addressed,
+            Err(error) => return answer::failed(&error),
+        };
+        let factor = match self.begin(&policy, request, (rules, purpose), addressed.to.as_ref(), action.is_some()).await
+        {
+            Ok(factor) => factor,
+            Err(unproven) => return unproven.answer(),
+        };
+        let Addressed { to, recipient } = addressed;
+        let checked = match self.otp.verify(&policy, &recipient, &typed.challenge, &typed.code).await {
+            Ok(checked) => checked,
             Err(error) => return answer::failed(&error),
         };
         if checked.verification != Verification::Verified {
             return answer::verified(checked.verification);
         }
-        let channel = to.as_ref().map(Destination::channel);
         self.tell(&policy, to.as_ref(), checked).await;
-        match factor.prove(action, channel).await {
+        match factor.prove(action).await {
             Ok(grant) => self.verified(&policy, &caller, request, grant),
             Err(error) => answer::unknown(&error),
         }
-    }
-
-    /// What is said of the code, and where it was sent.
-    async fn compare(
-        &self,
-        policy: &Policy,
-        caller: &Caller,
-        typed: &Wish,
-    ) -> Result<(Option<Destination>, Checked), tollgate_otp::Error> {
-        let purpose = match policy.otp_for(&typed.purpose) {
-            Ok((_, purpose)) => purpose,
-            // Nobody was ever sent one for it.
-            Err(tollgate_policy::Error::UnknownPurpose { .. }) => return Ok((None, Verification::NoActive.into())),
-            Err(error) => return Err(error.into()),
-        };
-        let Addressed { to, recipient } = caller.addressed(policy, purpose, &self.directory).await?;
-        Ok((to, self.otp.verify(policy, &recipient, &typed.challenge, &typed.code).await?))
     }
 
     /// Has it told that the message was one that somebody wanted: to its provider, and to who judges.

@@ -52,7 +52,7 @@ fn guesses_have_as_many_digits_as_codes_have() {
 
 #[test]
 fn where_nothing_can_be_attacked_there_are_no_figures() {
-    let other = sample_with(r#"purposes  = ["login", "#, r#"purposes  = ["sign-in", "#);
+    let other = sample_with(r#""login""#, r#""sign-in""#);
     for attack in ["otp-bruteforce", "otp-race"] {
         let out = run(&["attack", attack, "--policy", other.path().to_str().unwrap()]);
         let error = String::from_utf8_lossy(&out.stderr);

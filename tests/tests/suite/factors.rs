@@ -56,6 +56,16 @@ impl Process {
         }
     }
 
+    async fn confirms(&self, begun: &Begun, code: &str) -> tollgate_mfa::Result<Verification> {
+        let found = self.factors.find(&self.account).await?;
+        self.factors.confirm(&found, begun, code).await
+    }
+
+    async fn verifies(&self, kind: CodeKind, code: &str) -> tollgate_mfa::Result<Verification> {
+        let found = self.factors.find(&self.account).await?;
+        self.factors.verify(found, kind, code).await
+    }
+
     fn code(&self, app: &App) -> String {
         app.generate(self.clock.now().as_secs()).to_string()
     }
@@ -67,26 +77,26 @@ async fn a_wrong_code_costs_one_write_unit_the_right_one_two_and_a_locked_factor
     let (owner, begun) = (process.account.clone(), process.begun().await);
     let (app, round_trips, units) = costs(&process.counters, process.sets_up(&begun)).await;
     assert_eq!((round_trips, units), (2, 1), "a read and a write");
-    let (said, round_trips, units) = costs(&process.counters, process.factors.confirm(&owner, &begun, "x")).await;
+    let (said, round_trips, units) = costs(&process.counters, process.confirms(&begun, "x")).await;
     assert!(matches!(said.unwrap(), Verification::WrongCode { left: 99, .. }));
     assert_eq!((round_trips, units), (2, 1));
     let code = process.code(&app);
-    let (said, round_trips, units) = costs(&process.counters, process.factors.confirm(&owner, &begun, &code)).await;
+    let (said, round_trips, units) = costs(&process.counters, process.confirms(&begun, &code)).await;
     assert_eq!((said.unwrap(), round_trips, units), (Verification::Verified, 3, 2));
     let (codes, round_trips, units) = costs(&process.counters, process.factors.generate(&owner)).await;
     assert_eq!((round_trips, units), (2, 1), "the item with everything in it is still below 1 KB");
     let recovery = codes.unwrap().unwrap()[0].shown().to_string();
     process.clock.advance(Duration::from_secs(30));
     for (kind, right) in [(CodeKind::Totp, process.code(&app)), (CodeKind::Recovery, recovery)] {
-        let (said, round_trips, units) = costs(&process.counters, process.factors.verify(&owner, kind, "x")).await;
+        let (said, round_trips, units) = costs(&process.counters, process.verifies(kind, "x")).await;
         assert!(matches!(said.unwrap(), Verification::WrongCode { .. }));
         assert_eq!((round_trips, units), (2, 1), "{kind:?}: wrong");
-        let (said, round_trips, units) = costs(&process.counters, process.factors.verify(&owner, kind, &right)).await;
+        let (said, round_trips, units) = costs(&process.counters, process.verifies(kind, &right)).await;
         assert_eq!((said.unwrap(), round_trips, units), (Verification::Verified, 3, 2), "{kind:?}: right");
         for _ in 0..5 {
-            process.factors.verify(&owner, kind, "x").await.unwrap();
+            process.verifies(kind, "x").await.unwrap();
         }
-        let (said, round_trips, units) = costs(&process.counters, process.factors.verify(&owner, kind, &right)).await;
+        let (said, round_trips, units) = costs(&process.counters, process.verifies(kind, &right)).await;
         assert!(matches!(said.unwrap(), Verification::Locked { .. }));
         assert_eq!((round_trips, units), (1, 0), "{kind:?}: locked");
     }

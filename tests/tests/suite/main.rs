@@ -40,6 +40,7 @@ mod shards;
 mod step_up;
 mod stores;
 mod table;
+mod tenants;
 mod through;
 mod waf;
 mod windows;

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::thread;
 use totp_rs::Totp;
 
-const OLD: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+pub const OLD: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 const NEW: &str = "k2=__79_Pv6-fj39vX08_Lx8O_u7ezr6uno5-bl5OPi4eA";
 
 /// The partition key of Alice's factors.
@@ -305,7 +305,7 @@ fn what_a_change_of_factors_needs_is_told_by_the_account() {
     let codes = alice.generates();
     // With codes an app is no first factor.
     let refused = alice.signed_in("POST", "/api/mfa/totp/enroll");
-    assert!(is_challenged(&refused) && refused.1.contains("acr_values=\"mfa\""), "{refused:?}");
+    assert!(is_challenged(&refused) && refused.1.contains("acr_values=\"mfa mfa-enrol\""), "{refused:?}");
     assert_eq!(alice.verifies("recovery", &codes[0]).0, 200);
     assert_eq!(alice.signed_in("POST", "/api/mfa/totp/enroll").0, 200);
     // What somebody has set up with less to prove ends with the first factor that there is.

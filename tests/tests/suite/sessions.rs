@@ -165,7 +165,11 @@ async fn what_a_write_leaves_on_the_table_is_what_its_meaning_says() {
         let acr = random.bool().then(|| format!("class-{}", random.u8(0..3)));
         let amr = (0..random.usize(0..3)).map(|method| format!("m{method}")).collect();
         let verified = Verified { authentication: Authentication { at, acr, amr }, epoch: random.u64(0..3) };
-        let write = if random.u8(0..4) == 0 { SessionWrite::SignIn(at) } else { SessionWrite::Verify(verified) };
+        let write = match random.u8(0..8) {
+            0 | 1 => SessionWrite::SignIn(at),
+            2 => SessionWrite::Code(["sms", "email"][random.usize(0..2)].to_owned()),
+            _ => SessionWrite::Verify(verified),
+        };
         let expected = write.apply(session.as_ref());
         let met = items.begin().update(&session_pk, &storage::session(&write, 4_000_000_000)).await.unwrap();
         let applied = match &met {
@@ -186,5 +190,6 @@ async fn what_a_write_leaves_on_the_table_is_what_its_meaning_says() {
         assert_eq!(applied, expected, "{step}: {write:?} on {revoked:?}");
         revoked = expected.or(revoked);
     }
-    assert!(session.unwrap().signed_in.is_some() && revoked.unwrap().epoch > 10);
+    let session = session.unwrap();
+    assert!(session.signed_in.is_some() && session.codes.len() == 2 && revoked.unwrap().epoch > 10);
 }

@@ -76,12 +76,13 @@ impl Site {
     }
 
     /// An authenticator app of Alice's, who has just signed in.
-    fn enrol(&self, token: &str) {
+    fn enrol(&self, token: &str) -> Totp {
         let (status, head, body) = self.ask(token, "POST", "/api/mfa/totp/enroll", "", "");
         assert_eq!(status, 200, "{head}");
         let app = Totp::from_url(body["otpauth_uri"].as_str().unwrap()).unwrap();
         let code = json!({ "code": app.generate(self.now()).to_string() });
         assert_eq!(self.ask(token, "POST", "/api/mfa/totp/confirm", "", &code.to_string()).0, 200);
+        app
     }
 
     /// What a right code is typed as.
@@ -198,12 +199,16 @@ fn a_grant_is_good_for_its_action_and_once() {
         site.ask(token, "DELETE", path, &format!("tollgate-grant: {grant}\r\n"), "")
     };
     let app = "/api/mfa/factors/totp";
-    site.enrol(&token);
+    let codes_of = site.enrol(&token);
+    site.dev.advance_ms(30_000);
     // However fresh the session is.
     let refused = site.ask(&token, "DELETE", app, "", "");
     assert!(is_challenged(&refused), "{refused:?}");
     let action = refused.2["action"].as_str().unwrap();
-    let grant = site.verify(&token, Some(action))["grant"].as_str().unwrap().to_owned();
+    let code = json!({ "factor": "totp", "code": codes_of.generate(site.now()).to_string(), "action": action });
+    let (status, head, body) = site.ask(&token, "POST", "/api/mfa/verify", "", &code.to_string());
+    assert_eq!(status, 200, "{head}");
+    let grant = body["grant"].as_str().unwrap().to_owned();
     // Not for another path, query, session or user.
     assert!(is_challenged(&remove(&token, "/api/mfa/factors/recovery", &grant)));
     assert!(is_challenged(&remove(&token, "/api/mfa/factors/totp?force=1", &grant)));
@@ -225,7 +230,7 @@ fn a_grant_is_good_for_its_action_and_once() {
 
 #[test]
 fn where_codes_prove_nothing_none_is_used_up_for_a_grant() {
-    let (site, _policy) = Site::under(&[("acr       = \"mfa\" #", "#")]);
+    let (site, _policy) = Site::under(&[("acr       = \"mfa\" #", "#"), ("factors   = ", "# ")]);
     let token = site.token("s1", &json!({}));
     let action = &site.ask(&token, "DELETE", "/api/mfa/factors/phone", "", "").2["action"];
     let code = site.right_code(&token);
@@ -381,7 +386,9 @@ fn forgetting_a_person_is_no_way_out_of_a_revocation() {
 #[test]
 fn a_user_who_is_personal_is_revoked_by_name_and_never_written_in_plain() {
     // Second factors are of lasting accounts only.
-    let without_factors = ("[mfa]\nissuer  = \"tollgate sample\"\nacr     = \"mfa\"\nmax_age = \"5min\"\n", "");
+    let sample = std::fs::read_to_string(repository("infra/tollgate.toml")).unwrap();
+    let (from, to) = (sample.find("\n[mfa]").unwrap(), sample.find("\n[limits.mfa-user]").unwrap());
+    let without_factors = (&sample[from..to], "");
     let personal = ("= \"claims.sub\"", "= { from = \"claims.sub\", personal = true, fold = \"email\" }");
     let (site, policy) = Site::under(&[without_factors, personal]);
     let claims = json!({ "sub": "Alice@x.org", "origin_jti": "s1", "auth_time": site.now(), "acr": "mfa" });

@@ -110,13 +110,14 @@ impl<V: Vault> Factors<V> {
         })
     }
 
-    /// Confirms the app that is being set up by a code of it; that code is used by it. One write, and a second one for the right code.
+    /// Confirms the app that was `found` being set up by a code of it; that code is used by it. One write, and a second one for the right
+    /// code.
     ///
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the app confirmed.
-    pub async fn confirm(&self, owner: &Key, begun: &Begun, code: &str) -> Result<Verification> {
-        let Found { pk, account } = self.find(owner).await?;
+    pub async fn confirm(&self, found: &Found, begun: &Begun, code: &str) -> Result<Verification> {
+        let Found { pk, account } = found;
         let now = self.items.now();
         let same = |pending: &&Pending| pending.epoch == begun.epoch() && pending.session.as_deref() == begun.session();
         let pending = account.pending.as_ref().filter(same).filter(|pending| pending.until > now);
@@ -124,21 +125,21 @@ impl<V: Vault> Factors<V> {
         if account.totp_tries.turn(now) != Turn::Now {
             return Ok(locked(account.totp_tries, now));
         }
-        let secret = self.open(&pk, &pending.sealed).await?;
-        Ok(match self.attempt(&pk, &Attempt::Setup { pending, secret: &secret, code }).await? {
+        let secret = self.open(pk, &pending.sealed).await?;
+        Ok(match self.attempt(pk, &Attempt::Setup { pending, secret: &secret, code }).await? {
             Tried::Is(verification) => verification,
             // Another app is being set up, or this one was confirmed by the same code.
             Tried::Changed(_) => Verification::NotEnrolled,
         })
     }
 
-    /// Verifies a code of a factor. One read and one write, and a second write for the right code.
+    /// Verifies a code of a factor that was `found`. One write, and a second one for the right code.
     ///
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the code used.
-    pub async fn verify(&self, owner: &Key, kind: CodeKind, code: &str) -> Result<Verification> {
-        let Found { pk, mut account } = self.find(owner).await?;
+    pub async fn verify(&self, found: Found, kind: CodeKind, code: &str) -> Result<Verification> {
+        let Found { pk, mut account } = found;
         for _ in 0..Self::MOST_ROUNDS {
             let (tries, now) = (account.tries(kind), self.items.now());
             let tried = match (kind, &account.totp) {

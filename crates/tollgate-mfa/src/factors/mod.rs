@@ -41,7 +41,7 @@ pub mod write;
 
 pub use account::{Account, CodeKind, Kind, Pending, Recovery, Totp};
 pub use attempt::{Attempt, Verification};
-pub use driver::{Enrolment, Factors};
+pub use driver::{Enrolment, Factors, Found};
 pub use passkey::{Asked, Asserted, MOST_PASSKEYS, Passkey, PasskeyId, Registered, RelyingParty};
 pub use recovery::{CodeHash, RecoveryCode};
 pub use tries::{Tries, Turn};

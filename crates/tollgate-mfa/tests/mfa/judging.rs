@@ -50,7 +50,7 @@ fn one_of_the_classes_and_one_of_the_methods_are_enough_and_both_are_needed() {
 #[test]
 fn a_record_of_another_epoch_and_a_token_from_before_the_revocation_are_revoked() {
     let verified = |epoch| Verified { authentication: authentication(NOW, Some("mfa"), &[]), epoch };
-    let session = |epoch| Some(Session { signed_in: None, verified: Some(verified(epoch)) });
+    let session = |epoch| Some(Session { verified: Some(verified(epoch)), ..Session::default() });
     let subject = Subject { epoch: 3, revoked: Some(at(NOW - 60)) };
     let judge = |token, session| Evidence { token, subject, session }.judge(&required(&["mfa"], &[]), at(NOW));
     assert!(judge(None, session(3)).is_ok());
@@ -64,7 +64,7 @@ fn a_record_of_another_epoch_and_a_token_from_before_the_revocation_are_revoked(
 #[test]
 fn an_auth_time_that_moves_within_a_sign_in_counts_as_the_first() {
     let judge = |signed_in: u64, token: u64| {
-        let session = Some(Session { signed_in: Some(at(signed_in)), verified: None });
+        let session = Some(Session { signed_in: Some(at(signed_in)), ..Session::default() });
         let evidence = Evidence { token: Some(authentication(token, None, &[])), session, ..Evidence::default() };
         evidence.judge(&required(&[], &[]), at(NOW))
     };
@@ -74,6 +74,24 @@ fn an_auth_time_that_moves_within_a_sign_in_counts_as_the_first() {
     assert_eq!(judge(NOW, NOW + LEEWAY.as_secs() + 1), Err(Shortcoming::FromFuture));
     // An older one is no fresher for that.
     assert_eq!(judge(NOW, NOW - 301), Err(Shortcoming::TooOld));
+}
+
+#[test]
+fn what_a_session_was_opened_by_is_no_second_factor_in_it_whichever_came_first() {
+    let judge = |codes: &[&str], token: &[&str], record: &[&str]| {
+        let verified = Some(Verified { authentication: authentication(NOW, Some("mfa"), record), epoch: 0 });
+        let codes = codes.iter().map(|code| (*code).to_owned()).collect();
+        let session = Some(Session { verified, codes, ..Session::default() });
+        let token = Some(authentication(NOW - 1, None, token));
+        Evidence { token, session, ..Evidence::default() }.judge(&required(&["mfa"], &[]), at(NOW))
+    };
+    assert_eq!(judge(&["email"], &[], &["mfa", "email"]), Err(Shortcoming::Insufficient));
+    assert_eq!(judge(&["email"], &[], &["mfa", "sms"]), Ok(()));
+    assert_eq!(judge(&["email"], &[], &["mfa", "otp"]), Ok(()));
+    assert_eq!(judge(&["email"], &["pwd"], &["mfa", "email"]), Ok(()), "a password and a code");
+    assert_eq!(judge(&["email", "sms"], &[], &["mfa", "sms"]), Ok(()), "two channels");
+    // Without a code nothing is known but what its verification knew.
+    assert_eq!(judge(&[], &[], &["mfa", "email"]), Ok(()));
 }
 
 proptest! {

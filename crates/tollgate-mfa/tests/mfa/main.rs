@@ -5,4 +5,5 @@ mod codes;
 mod judging;
 mod passkeys;
 mod sequences;
+mod tenants;
 mod tokens;

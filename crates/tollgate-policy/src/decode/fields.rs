@@ -181,6 +181,35 @@ pub(super) fn word<T: Copy>(report: &mut Report<'_>, node: Node<'_>, what: &str,
     found
 }
 
+/// Some of several words, each once, in file order.
+pub(super) fn words<T: Copy + PartialEq>(
+    report: &mut Report<'_>,
+    node: Node<'_>,
+    key: &str,
+    noun: &str,
+    words: &[(&str, T)],
+) -> Option<Vec<T>> {
+    let example = words.iter().take(2).map(|(word, _)| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+    let list = list(report, node, key, &format!("[{example}]"))?;
+    let (mut found, mut complete) = (Vec::new(), true);
+    for node in list {
+        match word(report, node, &format!("a {noun}"), words) {
+            Some(value) if found.contains(&value) => {
+                let written = node.get_ref().as_str().unwrap_or_default();
+                report.error(
+                    &node.span(),
+                    format!("{noun} `{written}` is given twice"),
+                    format!("write each {noun} once"),
+                );
+                complete = false;
+            }
+            Some(value) => found.push(value),
+            None => complete = false,
+        }
+    }
+    complete.then_some(found)
+}
+
 /// Whether `name` can be the name of a dimension or plan; reported if not.
 pub(super) fn name(report: &mut Report<'_>, at: &Span, noun: &str, name: &str) -> bool {
     let valid = name.starts_with(|c: char| c.is_ascii_lowercase())

@@ -14,7 +14,8 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, KEEP_OUT, EXCEPT, FORWARDED, BODY, LOGGING, MFA, PASSKEYS,
+    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, KEEP_OUT, EXCEPT, FORWARDED, BODY, LOGGING, MFA, PASSKEYS, TENANTS,
+    ADMIN,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -109,6 +110,8 @@ pub(super) const OTP: KeyList = KeyList {
         "budget",
         "cooldown",
         "acr",
+        "factors",
+        "sign_in",
         "message",
         "subject",
         "domain",
@@ -157,7 +160,13 @@ pub(super) const BODY: KeyList = KeyList { table: "body", keys: &["type", "conte
 
 pub(super) const LOGGING: KeyList = KeyList { table: "logging", keys: &["destination", "keep"] };
 
-pub(super) const MFA: KeyList = KeyList { table: "mfa", keys: &["issuer", "acr", "max_age", "passkeys"] };
+pub(super) const MFA: KeyList =
+    KeyList { table: "mfa", keys: &["issuer", "acr", "max_age", "enrol_acr", "first_factor", "passkeys", "tenants"] };
 
 pub(super) const PASSKEYS: KeyList =
     KeyList { table: "passkeys", keys: &["rp_id", "origins", "user_verification", "timeout"] };
+
+pub(super) const TENANTS: KeyList =
+    KeyList { table: "tenants", keys: &["allowed", "required", "minimum", "grace", "admin"] };
+
+pub(super) const ADMIN: KeyList = KeyList { table: "admin", keys: &["claim", "value"] };

@@ -1,9 +1,10 @@
-//! `[mfa]`: issuer, class and age of second factors.
+//! `[mfa]`: issuer, classes and age of second factors; `tenants` is a room of its own.
 
 use super::fields::{self, Fields, Node};
 use super::keys;
 use super::passkeys;
 use super::step_up;
+use super::tenants;
 use crate::identity::Identity;
 use crate::mfa::MfaRules;
 use crate::report::{Report, Span};
@@ -13,6 +14,7 @@ const ISSUER_EXAMPLE: &str = "\"Example Ltd\"";
 
 /// What is the case where the policy does not say.
 const ACR: &str = "mfa";
+const ENROL_ACR: &str = "mfa-enrol";
 const MAX_AGE: Duration = Duration::from_secs(300);
 
 /// `Some(None)` if there is no `[mfa]`, `None` if it has a mistake.
@@ -30,9 +32,32 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         Some(node) => step_up::AGE.read(report, node),
         None => Some(MAX_AGE),
     };
+    let enrol_acr = match fields.get("enrol_acr") {
+        Some(node) => step_up::class(report, node),
+        None => Some(ENROL_ACR.to_owned()),
+    };
+    let first_factor = match fields.get("first_factor") {
+        Some(node) => step_up::methods(report, node, "first_factor"),
+        None => Some(vec![MfaRules::FIRST_FACTOR.to_owned()]),
+    };
     let passkeys = passkeys::decode(report, fields.get("passkeys"));
+    let tenants = tenants::decode(report, fields.get("tenants"));
     has_lasting_accounts(report, &fields.span(), identity);
-    Some(Some(MfaRules { issuer: issuer?, acr: acr?, max_age: max_age?, passkeys: passkeys? }))
+    let (acr, enrol_acr) = (acr?, enrol_acr?);
+    if acr == enrol_acr {
+        let message = "`enrol_acr` is the same as `acr`: what is good for enrolling only would be good for everything";
+        let at = fields.get("enrol_acr").or(fields.get("acr")).map_or_else(|| fields.span(), |node| node.span());
+        report.error(&at, message, format!("write another class, like {ENROL_ACR:?}"));
+    }
+    Some(Some(MfaRules {
+        issuer: issuer?,
+        acr,
+        max_age: max_age?,
+        enrol_acr,
+        first_factor: first_factor?,
+        passkeys: passkeys?,
+        tenants: tenants?,
+    }))
 }
 
 /// Factors last for years, secrets do not: an account that is known by a hash would be without its factors once that rotates, and

@@ -22,6 +22,7 @@ mod routes;
 mod settling;
 mod shards;
 mod step_up;
+mod tenants;
 mod texts;
 
 pub use keys::{KEYS, KeyList};

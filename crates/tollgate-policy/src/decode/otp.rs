@@ -65,7 +65,7 @@ pub(super) fn decode(
         Some(rule) => rule,
         None => COOLDOWN.usual(FIRST_COOLDOWN),
     };
-    let acr = fields.get("acr").map(|node| step_up::class(report, node));
+    let proof = proof(report, &fields, purposes.as_deref());
     let message = fields.get("message").map(|node| message(report, node));
     let subject = fields.get("subject").map(|node| SUBJECT.read(report, node));
     let domain = fields.get("domain").map(|node| domain(report, node));
@@ -73,6 +73,7 @@ pub(super) fn decode(
     let (budget, window) = budget.unwrap_or(Some(BUDGET))?;
     let countries = countries.unwrap_or_else(|| Some(Vec::new()))?;
     let pumping = pumping::decode(report, fields.get("pumping"), &countries, limits)?;
+    let Proof { acr, factors, sign_in } = proof?;
     Some(Some(OtpRules {
         purposes: purposes?,
         channels: channels.unwrap_or_else(|| Some(vec![Channel::Sms]))?,
@@ -84,7 +85,9 @@ pub(super) fn decode(
         budget,
         window,
         cooldown: cooldown?,
-        acr: acr.map_or(Some(None), |acr| acr.map(Some))?,
+        acr,
+        factors,
+        sign_in,
         message: message.map_or(Some(None), |message| message.map(Some))?,
         subject: subject.map_or(Some(None), |subject| subject.map(Some))?,
         domain: domain.map_or(Some(None), |domain| domain.map(Some))?,
@@ -119,25 +122,51 @@ fn purposes(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Vec<Purpose>
 }
 
 fn channels(report: &mut Report<'_>, node: Node<'_>) -> Option<Vec<Channel>> {
-    let list = fields::list(report, node, "channels", CHANNELS_EXAMPLE)?;
-    let words = Channel::ALL.map(|channel| (channel.as_str(), channel));
-    let mut channels = Vec::new();
-    let mut complete = true;
-    for node in list {
-        match fields::word(report, node, "a channel", &words) {
-            Some(channel) if channels.contains(&channel) => {
-                report.error(&node.span(), format!("channel `{channel}` is given twice"), "write each channel once");
-                complete = false;
-            }
-            Some(channel) => channels.push(channel),
-            None => complete = false,
-        }
-    }
-    if list.is_empty() {
+    let channels = fields::words(report, node, "channels", "channel", &Channel::ALL.map(|c| (c.as_str(), c)))?;
+    if channels.is_empty() {
         report.error(&node.span(), "`channels` has no channel", format!("write it like {CHANNELS_EXAMPLE}"));
         return None;
     }
-    complete.then_some(channels)
+    Some(channels)
+}
+
+/// What right codes prove: the class, the purposes that are second factors, and those by which people sign in.
+fn proof(report: &mut Report<'_>, fields: &Fields<'_>, purposes: Option<&[Purpose]>) -> Option<Proof> {
+    let acr = fields.get("acr").map(|node| step_up::class(report, node));
+    let some = |report: &mut Report<'_>, key: &str| {
+        let Some(node) = fields.get(key) else { return Some(Vec::new()) };
+        let known: Vec<_> = purposes?.iter().enumerate().map(|(n, purpose)| (purpose.as_str(), n)).collect();
+        let found = fields::words(report, node, key, "purpose", &known)?;
+        Some(found.into_iter().filter_map(|n| purposes?.get(n).cloned()).collect::<Vec<_>>())
+    };
+    let (factors, sign_in) = (some(report, "factors"), some(report, "sign_in"));
+    let (factors, sign_in) = (factors?, sign_in?);
+    match (fields.get("acr"), fields.get("factors")) {
+        (Some(node), None) => {
+            let help = "say which purposes are second factors: `factors = [\"payout\"]`; or remove `acr`";
+            report.error(&node.span(), "`acr` is proved by no code without `factors`", help);
+        }
+        (None, Some(node)) => {
+            report.error(
+                &node.span(),
+                "`factors` prove nothing without `acr`",
+                "write the class, like `acr = \"mfa\"`",
+            );
+        }
+        _ => {}
+    }
+    if let (Some(both), Some(node)) = (factors.iter().find(|purpose| sign_in.contains(purpose)), fields.get("sign_in"))
+    {
+        let message = format!("purpose `{both}` is one to sign in by and a second factor as well");
+        report.error(&node.span(), message, "two of its codes would be two factors: write it in one of the lists");
+    }
+    Some(Proof { acr: acr.map_or(Some(None), |acr| acr.map(Some))?, factors, sign_in })
+}
+
+struct Proof {
+    acr: Option<String>,
+    factors: Vec<Purpose>,
+    sign_in: Vec<Purpose>,
 }
 
 /// A text without its code would be a message that says nothing.

@@ -19,8 +19,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Node<'_>, identity: &Identit
     let max_age = fields.required(report, "max_age", help).and_then(|node| AGE.read(report, node));
     let values = "[\"mfa\"]";
     let acr = fields.get("acr").map(|node| list(report, node, "acr", values, &is_value));
-    let methods = "[\"hwk\", \"otp\"]";
-    let amr = fields.get("amr").map(|node| list(report, node, "amr", methods, &is_value));
+    let amr = fields.get("amr").map(|node| methods(report, node, "amr"));
     let bind = fields.get("bind").map(|node| names(report, node));
     vouched_for(report, &fields.span(), identity);
     Some(StepUp {
@@ -44,6 +43,11 @@ pub(super) fn class(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {
         return None;
     }
     Some(text.to_owned())
+}
+
+/// Some methods.
+pub(super) fn methods(report: &mut Report<'_>, node: Node<'_>, what: &str) -> Option<Vec<String>> {
+    list(report, node, what, "[\"hwk\", \"otp\"]", &is_value)
 }
 
 /// What can stand in a list with spaces between, within a quoted string.

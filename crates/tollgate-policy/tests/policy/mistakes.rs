@@ -273,6 +273,22 @@ fn second_factors() {
     let personal = "version = 1\n[mfa]\nissuer = 'a'\n[identity]\nuser = { from = 'claims.email', personal = true }";
     one(personal, "2:1", "[mfa] needs a `user` that is no personal value");
     one("version = 1\n[mfa]\nissuer = 'a'\nmax_age = '2day'", "4:11", "max_age must be at most 86400 s, not \"2day\"");
+    let mfa = |rest: &str| format!("version = 1\n[mfa]\nissuer = 'a'\n{rest}");
+    one(&mfa("enrol_acr = 'mfa'"), "4:13", "`enrol_acr` is the same as `acr`");
+    one(&mfa("acr = 'mfa-enrol'"), "4:7", "`enrol_acr` is the same as `acr`");
+    one(&mfa("first_factor = []"), "4:16", "`first_factor` must have 1 to 16 values, not 0");
+    let tenants = |rest: &str| mfa(&format!("[mfa.tenants]\n{rest}"));
+    one(&tenants("allow = []"), "5:1", "unknown key `allow` in [mfa.tenants]");
+    one(&tenants("allowed = ['topt']"), "5:12", "a kind cannot be \"topt\"");
+    one(&tenants("allowed = ['totp', 'totp']"), "5:20", "kind `totp` is given twice");
+    one(&tenants("allowed = ['sms']"), "5:11", "`allowed` has neither totp nor passkey");
+    one(&tenants("required = ['sms']"), "5:12", "`required` has sms, which nobody enrols");
+    one(&tenants("allowed = ['totp']\nrequired = ['passkey']"), "6:12", "`required` has passkey, which is not allowed");
+    one(&tenants("allowed = ['totp']\nminimum = 2"), "6:11", "`minimum` is 2, and only 1 kinds");
+    one(&tenants("minimum = 3"), "5:11", "minimum must be a whole number from 0 to 2, not 3");
+    one(&tenants("grace = '1h'"), "5:9", "grace must be at least 86400 s, not \"1h\"");
+    one(&tenants("admin = { claim = 'role' }"), "5:9", "admin has no `value`");
+    one(&tenants("admin = { claim = 'role', value = 'a, b' }"), "5:35", "value \"a, b\" cannot be told from several");
 }
 
 #[test]
@@ -314,6 +330,14 @@ fn one_time_codes() {
     one(&otp("countries = [\"RO\", \"XX\"]"), "4:20", "\"XX\" is no region with a numbering plan");
     one(&otp("region = \"+40\""), "4:10", "\"+40\" is no region with a numbering plan");
     one(&otp("digit = 6"), "4:1", "unknown key `digit`");
+    one(&otp("acr = \"mfa\""), "4:7", "`acr` is proved by no code without `factors`");
+    one(&otp("factors = [\"login\"]"), "4:11", "`factors` prove nothing without `acr`");
+    one(&otp("sign_in = [\"log-in\"]"), "4:12", "a purpose cannot be \"log-in\"");
+    one(
+        &otp("sign_in = [\"login\"]\nacr = \"mfa\"\nfactors = [\"login\"]"),
+        "4:11",
+        "is one to sign in by and a second factor",
+    );
     // Fewer can be guessed within what an account may try, and more nobody types.
     one(&otp("channels = []"), "4:12", "`channels` has no channel");
     one(&otp("channels = [\"sms\", \"sms\"]"), "4:20", "channel `sms` is given twice");

@@ -116,6 +116,10 @@ fn valid_policies_pass_both() {
          \"https://a.example.com:8443\"]\nuser_verification = \"preferred\"\ntimeout = \"30s\""
             .to_owned(),
         "version = 1\n[mfa]\nissuer = \"Ți\"\nacr = \"urn:example:mfa\"\nmax_age = \"1day\"".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"x\"\nenrol_acr = \"e\"\nfirst_factor = [\"pwd\", \"sms\"]\n[mfa.tenants]\nallowed = [\"totp\", \"passkey\"]\n\
+         required = [\"passkey\"]\nminimum = 2\ngrace = \"90day\"\nadmin = { claim = \"cognito:groups\", value = \"admin\" }"
+            .to_owned(),
+        "version = 1\n[otp]\npurposes = [\"a\", \"b\", \"c\"]\nacr = \"mfa\"\nfactors = [\"b\"]\nsign_in = [\"a\"]".to_owned(),
         "version = 1\n[otp]\npurposes = [\"login\"]\nchannels = [\"sms\", \"email\", \"event\"]\nmessage = { en = \"{code}\", pt-BR = \"{code}\" }\n\
          subject = \"Your code\"\ndomain = \"login.example.com\"\ncaptcha = true"
             .to_owned(),
@@ -241,6 +245,23 @@ fn structural_mistakes_fail_both() {
             "rp_id = \"a.x\"\norigins = [\"https://a.x\"]\ntimeout = 300",
         ]
         .map(|rest| format!("version = 1\n[mfa]\nissuer = \"a\"\n[mfa.passkeys]\n{rest}")),
+    );
+    wrong.extend(
+        [
+            "x = 1",
+            "allowed = [\"fax\"]",
+            "required = \"totp\"",
+            "minimum = 3",
+            "grace = 7",
+            "admin = \"admin\"",
+            "admin = { claim = \"role\" }",
+            "admin = { claim = \"role\", value = \"a b\" }",
+        ]
+        .map(|rest| format!("version = 1\n[mfa]\nissuer = \"a\"\n[mfa.tenants]\n{rest}")),
+    );
+    wrong.extend(
+        ["acr = \"mfa\"", "factors = [\"a\"]", "sign_in = [\"a b\"]", "sign_in = [\"a\", \"a\"]"]
+            .map(|rest| format!("version = 1\n[otp]\npurposes = [\"a\"]\n{rest}")),
     );
     wrong.extend(
         ["key = \"user\"", "key = []", "key = [\"User\"]", "key = [5]", "key = [\"user ??\"]", ""]
