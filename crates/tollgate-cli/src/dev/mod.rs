@@ -6,6 +6,7 @@
 pub(crate) mod event;
 mod gateway;
 mod outbox;
+mod pages;
 mod routes;
 
 use crate::args::{ClockKind, DevArgs};

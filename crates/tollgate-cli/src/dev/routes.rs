@@ -1,6 +1,6 @@
-//! The routes of `tollgate dev`: its own under `/dev`, the limiter function's, those of one-time codes and second factors, and the sample API for all others.
+//! The routes of `tollgate dev`: its pages, its own under `/dev`, the limiter function's, those of one-time codes and second factors, and the sample API for all others.
 
-use super::{Dev, gateway};
+use super::{Dev, gateway, pages};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, FromRequest, Request, State};
@@ -23,6 +23,8 @@ pub fn router(dev: Arc<Dev>) -> Router {
     let other_method = async || problem(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method");
     Router::new()
         .route("/v1/decisions", any(decide))
+        .route("/mfa", get(pages::mfa))
+        .route("/dev/assets/{name}", get(pages::asset))
         .route("/dev/clock", post(set_clock))
         .route("/dev/faults", post(set_faults))
         .route("/dev/outbox", get(outbox))
