@@ -6,6 +6,7 @@
 
 mod attacks;
 mod bench;
+mod browser;
 mod cli;
 mod coalesce;
 mod codes;
@@ -23,6 +24,7 @@ mod issuer;
 mod leases;
 mod login;
 mod mfa;
+mod mfa_page;
 mod otp;
 mod pacer;
 mod penalties;
