@@ -11,6 +11,7 @@ mod cli;
 mod coalesce;
 mod codes;
 mod conformance;
+mod console;
 mod contention;
 mod deadline;
 mod dev;

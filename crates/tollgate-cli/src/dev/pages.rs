@@ -1,4 +1,4 @@
-//! The pages of `tollgate dev`, which are in the executable: second factors at `/mfa`.
+//! The pages of `tollgate dev`, which are in the executable: the console at `/`, second factors at `/mfa`.
 //!
 //! Invariant: a page runs and shows what this server serves and nothing else ([`POLICY`]); it has no other way to a figure than the
 //! routes that everybody has.
@@ -26,14 +26,26 @@ macro_rules! file {
     };
 }
 
-const FILES: [File; 6] = [
+const FILES: [File; 13] = [
+    file!("buckets.js", SCRIPT),
+    file!("console.css", STYLE),
+    file!("console.js", SCRIPT),
     file!("icon.svg", "image/svg+xml"),
     file!("mfa.js", SCRIPT),
     file!("passkeys.js", SCRIPT),
+    file!("scenarios.js", SCRIPT),
     file!("server.js", SCRIPT),
     file!("step-up.js", SCRIPT),
     file!("style.css", STYLE),
+    file!("timeline.js", SCRIPT),
+    file!("uplot/uPlot.iife.min.js", SCRIPT),
+    file!("uplot/uPlot.min.css", STYLE),
 ];
+
+/// `GET /`.
+pub(super) async fn console() -> Response {
+    served((HTML, include_str!("../../assets/console.html")))
+}
 
 /// `GET /mfa`.
 pub(super) async fn mfa() -> Response {
