@@ -106,7 +106,7 @@ pub struct DevArgs {
     /// Where time comes from
     #[arg(long, value_enum, default_value_t = ClockKind::System)]
     pub clock: ClockKind,
-    /// Who has verified which number, as JSON: {"alice":{"phone":"+40721234567","verified":true}}; alice and bob if not given
+    /// Who has verified which number, as JSON: {"alice":{"phone":"+40721234567","verified":true}}; alice, bob and a crowd if not given
     #[arg(long, value_name = "FILE")]
     pub profiles: Option<PathBuf>,
     /// Issuer whose bearer tokens are believed, as `iss` has it; without it x-dev-principal alone says who calls

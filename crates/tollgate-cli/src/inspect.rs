@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::num::NonZeroU16;
+use tollgate::DynamoStore;
 use tollgate_core::take::{Moment, Take};
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Bucket, Charge, Charges, Held, Item, ItemKey, LimitName, Shard, Terms};
@@ -17,8 +18,9 @@ use tollgate_dynamodb::admin::{self, Inspection};
 use tollgate_dynamodb::{attributes, partition_key};
 use tollgate_policy::{KeySecrets, rate_text};
 
+/// What the table remembers of a caller.
 #[derive(Serialize)]
-struct Inspected {
+pub(crate) struct Inspected {
     #[serde(flatten)]
     shared: Remembered,
     /// The items that limits have for themselves.
@@ -95,20 +97,24 @@ struct Stored {
 pub(crate) async fn run(args: &KeyArgs) -> Result<()> {
     let subject = Subject::of(args).await?;
     let store = open::target(&args.on.target).await?;
+    let inspected = of(&subject, &store, &secrets::of_environment().await?).await?;
+    subject.say_which_items_are_missing();
+    subject.say_which_keys_are_missing();
+    output::result(args.on.json, &inspected, || text(&inspected))
+}
+
+/// All that the table remembers of a caller, under whatever secret.
+pub(crate) async fn of(subject: &Subject, store: &DynamoStore, secrets: &KeySecrets) -> Result<Inspected> {
     let shared = subject.shared();
-    let secrets = secrets::of_environment().await?;
     let (mut own_items, mut retiring) = (Vec::new(), Vec::new());
     for item in subject.items().iter().filter(|item| **item != shared) {
         let items = if item.key == subject.key { &mut own_items } else { &mut retiring };
         let shards = item.own.as_ref().and_then(|limit| subject.shards(limit));
-        items.push(view(item, shards, &secrets, admin::inspect(&store, item).await?)?);
+        items.push(view(item, shards, secrets, admin::inspect(store, item).await?)?);
     }
-    let sharded = sharded(&subject, &own_items);
-    let shared = view(&shared, None, &secrets, admin::inspect(&store, &shared).await?)?;
-    let inspected = Inspected { shared, own_items, sharded, retiring };
-    subject.say_which_items_are_missing();
-    subject.say_which_keys_are_missing();
-    output::result(args.on.json, &inspected, || text(&inspected))
+    let sharded = sharded(subject, &own_items);
+    let shared = view(&shared, None, secrets, admin::inspect(store, &shared).await?)?;
+    Ok(Inspected { shared, own_items, sharded, retiring })
 }
 
 /// The limits with shards: of a shard that nothing is remembered of nothing is missing.

@@ -10,7 +10,7 @@ use crate::output::note;
 use std::path::Path;
 use std::sync::Arc;
 use tollgate::testing::ManualClock;
-use tollgate::{Connection, Counters, DynamoStore, Policy, SystemClock};
+use tollgate::{Connection, Counters, DynamoStore, Meter, Policy, SystemClock};
 use tollgate_dynamodb::connect::Connected;
 use tollgate_dynamodb::table::{CreateOptions, create, exists};
 
@@ -75,22 +75,23 @@ fn named(target: &Target) -> Connection {
 
 /// A warmed-up store, and what it counts.
 pub(crate) async fn store(connected: &Connected, table: &str) -> Result<(DynamoStore, Arc<Counters>)> {
-    store_at(connected, table, None).await
+    let counters = Arc::new(Counters::default());
+    Ok((store_at(connected, table, None, counters.clone()).await?, counters))
 }
 
-/// As [`store`], with a clock that counts as the table's if one is given.
+/// A warmed-up store that tells `meter`, with a clock that counts as the table's if one is given.
 pub(crate) async fn store_at(
     connected: &Connected,
     table: &str,
     clock: Option<&ManualClock>,
-) -> Result<(DynamoStore, Arc<Counters>)> {
-    let counters = Arc::new(Counters::default());
+    meter: Arc<dyn Meter>,
+) -> Result<DynamoStore> {
     let store = match clock {
-        Some(clock) => DynamoStore::with_trusted_clock(connected, table, Arc::new(clock.clone()), counters.clone()),
-        None => DynamoStore::new(connected, table, Arc::new(SystemClock), counters.clone()),
+        Some(clock) => DynamoStore::with_trusted_clock(connected, table, Arc::new(clock.clone()), meter),
+        None => DynamoStore::new(connected, table, Arc::new(SystemClock), meter),
     };
     store.warm_up().await?;
-    Ok((store, counters))
+    Ok(store)
 }
 
 /// A warmed-up store on the table that the command line names.

@@ -153,6 +153,17 @@ impl LimitDecision {
         denies && self.outcome != Outcome::Allowed
     }
 
+    /// What it said, as metrics and logs name it: of a limit that only reports `shadow_denied` and `shadow_never_fits`.
+    #[must_use]
+    pub fn said(&self) -> &'static str {
+        let reports = self.mode == Mode::Shadow && !self.is_in_the_way();
+        match self.outcome {
+            Outcome::Denied if reports => "shadow_denied",
+            Outcome::NeverFits if reports => "shadow_never_fits",
+            said => said.as_str(),
+        }
+    }
+
     /// How much this limit matters to the caller beside others, the greatest the most: whether it is in the way, how long it
     /// has to be waited for (without end, if the cost never fits), how long a pacer keeps the call, how little is left.
     #[must_use]
@@ -191,6 +202,13 @@ impl Unasked {
         self.source == Source::Open
             && self.charge.mode == Mode::Enforce
             && self.charge.cost > self.charge.terms.figures.most()
+    }
+
+    /// What became of the call on it, as metrics and logs name it; `None` if it said nothing, since another was known to deny.
+    #[must_use]
+    pub fn said(&self) -> Option<&'static str> {
+        let said = if self.never_fits() { Outcome::NeverFits.as_str() } else { self.source.as_str() };
+        (self.source != Source::Cache).then_some(said)
     }
 }
 

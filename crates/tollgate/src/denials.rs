@@ -20,7 +20,6 @@
 //! | `held` | `ban`, `override` or `penalty`, if it was decided by one |
 //! | `store_time_ms` | when, by the table's clock, in milliseconds since 1970 |
 
-use crate::metrics::outcome;
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Decision, Held, Key, LimitDecision, Outcome, Unasked};
 use tollgate_dynamodb::{Event, Meter};
@@ -59,7 +58,7 @@ impl Denials {
             also = some(also),
             key = names(&limit.key),
             key_ref = self.secrets.reference(&limit.key),
-            outcome = outcome(limit),
+            outcome = limit.said(),
             plan = some(&limit.terms.plan),
             revision = limit.terms.revision,
             cost = limit.cost,

@@ -45,6 +45,11 @@ impl Dev {
         &self.addr
     }
 
+    /// The address of a page, by the name that browsers give this machine: passkeys are of a name.
+    pub fn local(&self, path: &str) -> String {
+        format!("http://localhost:{}{path}", self.addr.rsplit(':').next().unwrap())
+    }
+
     /// Status, headers and body.
     pub fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
         self.ask_with(method, path, "", body)

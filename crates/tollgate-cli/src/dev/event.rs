@@ -41,7 +41,7 @@ pub(super) fn event(
     if parts.headers.get(PRINCIPAL).is_some_and(|value| value.to_str().is_err()) {
         return Err(format!("{PRINCIPAL} must be ASCII"));
     }
-    let source_ip = text(SOURCE_IP).map_or_else(|| peer.to_string(), str::to_owned);
+    let source_ip = source_ip(&parts.headers, peer);
     let mut context = json!({
         "accountId": "000000000000",
         "apiId": "dev",
@@ -89,6 +89,12 @@ pub(super) fn event(
         return Err("host and x-forwarded-proto do not make an address; a gateway would refuse them".to_owned());
     }
     Ok(event)
+}
+
+/// The address that the gateway sees.
+pub(super) fn source_ip(headers: &HeaderMap, peer: IpAddr) -> String {
+    let told = headers.get(SOURCE_IP).and_then(|value| value.to_str().ok());
+    told.map_or_else(|| peer.to_string(), str::to_owned)
 }
 
 /// The cookies of all lines, which events of format 2.0 have in a field of their own.

@@ -16,6 +16,9 @@ use std::net::IpAddr;
 use tollgate::{Clock, SystemClock};
 use tollgate_otp::Proof;
 
+const OTP: &str = "otp";
+const MFA: &str = "mfa";
+
 /// Asks the limiter function, as a caller whose request IAM has authorised.
 pub(super) async fn limiter(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr) -> Response {
     let event = match event(parts, body, peer, Authorizer::Iam, SystemClock.now()) {
@@ -26,6 +29,15 @@ pub(super) async fn limiter(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAddr)
     match ::limiter::handler::answer(&policy, &dev.limiter, &event.to_string()).await {
         Ok(answer) => from_answer(&answer),
         Err(failure) => problem(StatusCode::INTERNAL_SERVER_ERROR, &failure.to_string()),
+    }
+}
+
+/// The function that answers on a path behind the HTTP API.
+pub(super) fn function(path: &str) -> &'static str {
+    match path {
+        path if ::otp::serves(path) => OTP,
+        path if ::mfa::serves(path) => MFA,
+        _ => "api",
     }
 }
 
@@ -46,9 +58,9 @@ pub(super) async fn functions(dev: &Dev, parts: &Parts, body: &[u8], peer: IpAdd
         Ok(request) => request.into(),
         Err(error) => return failed(&error),
     };
-    let answer = match parts.uri.path() {
-        path if ::otp::serves(path) => dev.otp.call(request).await,
-        path if ::mfa::serves(path) => dev.mfa.call(request).await,
+    let answer = match function(parts.uri.path()) {
+        OTP => dev.otp.call(request).await,
+        MFA => dev.mfa.call(request).await,
         _ => dev.api.call(request).await,
     };
     match answer {

@@ -3,9 +3,12 @@
 //! Each request becomes an API Gateway event (format 2.0) for the handlers that are deployed. Invariant: decisions run
 //! through the same handlers, limiter, store and SDK as in production; only where time and the table come from differs.
 
+mod console;
 pub(crate) mod event;
+mod feed;
 mod gateway;
 mod outbox;
+mod pages;
 mod routes;
 
 use crate::args::{ClockKind, DevArgs};
@@ -19,6 +22,7 @@ use ::authorizer::https::Https;
 use ::authorizer::settings;
 use ::otp::Service;
 use ::otp::profiles::{self, Profiles};
+use feed::{Edge, Feed};
 use outbox::Outbox;
 use sample_api::Api;
 use sample_api::passwords::OneForAll;
@@ -30,7 +34,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tollgate::testing::ManualClock;
-use tollgate::{Counters, DynamoStore, Limiter, LivePolicy, SystemClock};
+use tollgate::{Counters, DynamoStore, Limiter, LivePolicy, Meter, Policy, SystemClock};
 use tollgate_core::Clock;
 use tollgate_dynamodb::Items;
 use tollgate_mfa::Sessions;
@@ -43,6 +47,9 @@ pub use routes::router;
 
 /// Debug builds on small machines take their time; here an answer is worth more than a fast refusal.
 const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Limits that no route is charged on.
+const SCENARIOS: &str = include_str!("../../assets/scenarios.toml");
 
 /// How often the sentinel runs.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -64,6 +71,9 @@ pub struct Dev {
     /// What WAF would insert for who has solved a CAPTCHA.
     captcha: String,
     counters: Arc<Counters>,
+    feed: Arc<Feed>,
+    /// For whoever looks at the table: its requests are not among those that are counted.
+    looking: DynamoStore,
     manual: Option<ManualClock>,
     faults: Faults,
     embedded: Option<Embedded>,
@@ -79,20 +89,24 @@ impl Dev {
     pub async fn start(args: &DevArgs) -> Result<Self> {
         let own = args.target.endpoint_url.is_none() || open::is_new(&args.target).await?;
         let keys = if own { Keys::OfOnesOwn } else { Keys::Of(&args.target) };
-        let policy = secrets::attach(open::policy(&args.policy.policy)?, keys).await?;
+        let policy = secrets::attach(policy(&args.policy.policy)?, keys).await?;
         let manual = (args.clock == ClockKind::Manual).then(|| ManualClock::new(SystemClock.now()));
         let faults = Faults::default();
         let Place { target, connected, embedded } = Place::of(&args.target, manual.as_ref(), Some(&faults)).await?;
         if own {
             secrets::sign(&policy, &connected, &target.table).await?;
         }
+        let feed = Arc::new(Feed::new(Edge::of(&policy)));
         let vault = LocalVault::new(policy.secrets().clone());
         let policy = LivePolicy::new(policy);
         if manual.is_some() && embedded.is_none() {
             // That table deletes by its own clock, which has nothing to do with ours.
             tollgate_dynamodb::table::disable_ttl(&connected, &target.table).await?;
         }
-        let (store, counters) = open::store_at(&connected, &target.table, manual.as_ref()).await?;
+        let counters = Arc::<Counters>::default();
+        let at = async |meter: Arc<dyn Meter>| open::store_at(&connected, &target.table, manual.as_ref(), meter).await;
+        let store = at(Arc::new((Arc::clone(&counters), Arc::clone(&feed)))).await?;
+        let looking = at(Arc::<Counters>::default()).await?;
         let items = || Items::new(store.clone()).with_deadline(DEADLINE);
         let (otp, sessions) = (Otp::new(items()), Arc::new(Sessions::new(items())));
         let factors = Factors::new(items(), vault);
@@ -117,6 +131,8 @@ impl Dev {
             outbox,
             captcha,
             counters,
+            feed,
+            looking,
             manual,
             faults,
             embedded,
@@ -158,6 +174,15 @@ impl Dev {
             items.set_deadline(if is_sound { DEADLINE } else { Items::DEADLINE });
         }
     }
+}
+
+/// The policy of a file, and the limits that the console's scenarios are played on. A file that has such names itself, or writes its limits as
+/// one value, goes without them; those scenarios tell.
+fn policy(path: &Path) -> Result<Policy> {
+    let policy = open::policy(path)?;
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let with_scenarios = Policy::parse(&format!("{text}\n{SCENARIOS}"));
+    Ok(with_scenarios.map_or(policy, |parsed| parsed.policy))
 }
 
 /// Who has verified which number: what the file says, or the profiles that everybody knows.

@@ -1,6 +1,7 @@
-//! The routes of `tollgate dev`: its own under `/dev`, the limiter function's, those of one-time codes and second factors, and the sample API for all others.
+//! The routes of `tollgate dev`: its pages, its own under `/dev`, the limiter function's, those of one-time codes and second factors, and the sample API for all others.
 
-use super::{Dev, gateway};
+use super::feed::{Seen, Told};
+use super::{Dev, console, event, gateway, pages};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, FromRequest, Request, State};
@@ -10,42 +11,57 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::{Clock, Store, Timestamp};
 
-type Shared = State<Arc<Dev>>;
+/// The server, as handlers get it.
+pub(super) type Shared = State<Arc<Dev>>;
 
 /// All routes of a development server.
 pub fn router(dev: Arc<Dev>) -> Router {
     let other_method = async || problem(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method");
     Router::new()
         .route("/v1/decisions", any(decide))
+        .route("/", get(pages::console).fallback(functions))
+        .route("/mfa", get(pages::mfa))
+        .route("/dev/assets/{*name}", get(pages::asset))
         .route("/dev/clock", post(set_clock))
         .route("/dev/faults", post(set_faults))
         .route("/dev/outbox", get(outbox))
         .route("/dev/sentinel", post(judge))
-        .route("/dev/stats", get(stats))
+        .route("/dev/events", get(console::events))
+        .route("/dev/items", get(console::items))
+        .route("/dev/stats", get(console::stats))
         .method_not_allowed_fallback(other_method)
         .fallback(functions)
         .with_state(dev)
 }
 
 async fn decide(State(dev): Shared, request: Request) -> Response {
-    match received(request).await {
-        Ok((parts, body, peer)) => gateway::limiter(&dev, &parts, &body, peer).await,
-        Err(refused) => refused,
-    }
+    let (parts, body, peer) = match received(request).await {
+        Ok(received) => received,
+        Err(refused) => return refused,
+    };
+    let told = Told::of(&parts, dev.limiter.store().moment().now);
+    // WAF is in front of the API; a function's URL has none.
+    dev.feed.keep("limiter", told, None, gateway::limiter(&dev, &parts, &body, peer), Response::status).await
 }
 
 /// The functions behind the HTTP API.
 async fn functions(State(dev): Shared, request: Request) -> Response {
-    match received(request).await {
-        Ok((parts, body, peer)) => gateway::functions(&dev, &parts, &body, peer).await,
-        Err(refused) => refused,
-    }
+    let (parts, body, peer) = match received(request).await {
+        Ok(received) => received,
+        Err(refused) => return refused,
+    };
+    let now = dev.limiter.store().moment().now;
+    let seen = Seen::of(&parts, event::source_ip(&parts.headers, peer).parse().ok(), now);
+    let (layer, told) = (gateway::function(parts.uri.path()), Told::of(&parts, now));
+    // Boxed, since the SDK's futures are large.
+    let answer = Box::pin(gateway::functions(&dev, &parts, &body, peer));
+    dev.feed.keep(layer, told, Some(&seen), answer, Response::status).await
 }
 
 async fn outbox(State(dev): Shared) -> Response {
@@ -116,23 +132,6 @@ async fn set_faults(State(dev): Shared, body: Bytes) -> Response {
             problem(StatusCode::BAD_REQUEST, &format!("{error}; {expected}"))
         }
     }
-}
-
-async fn stats(State(dev): Shared) -> Response {
-    let store = dev.limiter.store();
-    let mut stats = json!({
-        "dynamodb_endpoint": dev.endpoint,
-        "table": store.table(),
-        "clock": if dev.manual.is_some() { "manual" } else { "system" },
-        "now_ms": store.moment().now.as_millis(),
-        "passwords_tried": dev.api.passwords_tried(),
-        "breaker": dev.limiter.breaker().as_str(),
-    });
-    if let (Value::Object(stats), Ok(Value::Object(counts))) = (&mut stats, serde_json::to_value(dev.counters.counts()))
-    {
-        stats.extend(counts);
-    }
-    Json(stats).into_response()
 }
 
 pub(super) fn problem(status: StatusCode, message: &str) -> Response {

@@ -59,6 +59,12 @@ impl Faults {
         self.set.send_replace(faulty);
     }
 
+    /// What goes wrong now.
+    #[must_use]
+    pub fn current(&self) -> Faulty {
+        *self.set.borrow()
+    }
+
     /// Requests that have come so far, whatever became of them.
     #[must_use]
     pub fn requests(&self) -> u64 {

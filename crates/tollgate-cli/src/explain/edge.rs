@@ -28,10 +28,7 @@ pub(super) fn ahead(
     source: Option<IpAddr>,
 ) -> Vec<Ahead> {
     let Some(acl) = render::web_acl(policy) else { return Vec::new() };
-    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    let request = headers.iter().fold(Request::new(method, path, source), |request, (name, value)| {
-        request.header(name.as_str(), &text(value.as_bytes()))
-    });
+    let request = request(method, path, headers, source);
     let rules = offline(&acl);
     let ahead = acl.rules.iter().map(|rule| Ahead {
         rate: match &rule.catches {
@@ -54,6 +51,13 @@ pub(super) fn ahead(
         rule: rule.name.clone(),
     });
     ahead.collect()
+}
+
+/// A request as WAF sees it.
+pub(crate) fn request(method: &str, path: &str, headers: &HeaderMap, source: Option<IpAddr>) -> Request {
+    headers.iter().fold(Request::new(method, path, source), |request, (name, value)| {
+        request.header(name.as_str(), &String::from_utf8_lossy(value.as_bytes()))
+    })
 }
 
 impl Ahead {

@@ -1,6 +1,6 @@
 //! `tollgate explain`: what a request would be charged, under which keys, and why.
 
-mod edge;
+pub(crate) mod edge;
 mod request;
 mod step_up;
 

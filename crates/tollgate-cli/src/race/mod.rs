@@ -137,7 +137,8 @@ impl Race {
     async fn limiter(&self) -> Result<(Limiter<DynamoStore>, Arc<Counters>)> {
         let clock = self.at.map(ManualClock::new);
         let connected = open::connection(&self.target).await?;
-        let (store, counters) = open::store_at(&connected, &self.target.table, clock.as_ref()).await?;
+        let counters = Arc::new(Counters::default());
+        let store = open::store_at(&connected, &self.target.table, clock.as_ref(), counters.clone()).await?;
         Ok((Limiter::new(store).with_deadline(DEADLINE), counters))
     }
 

@@ -34,8 +34,6 @@ mod emf;
 mod names;
 mod window;
 
-pub(crate) use window::outcome;
-
 use std::fmt;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tollgate_core::take::Notice;
-use tollgate_core::{Charges, Decision, LimitDecision, LimitName, Mode, Outcome, Source, Unasked};
+use tollgate_core::{Charges, Decision, LimitName, Source};
 use tollgate_dynamodb::Event;
 use tollgate_dynamodb::meter::Counts;
 
@@ -62,11 +62,10 @@ impl Window {
 
     fn decided(&mut self, decision: &Decision) {
         for limit in &decision.limits {
-            self.said(&limit.limit, outcome(limit), limit.source);
+            self.said(&limit.limit, limit.said(), limit.source);
         }
-        // What was not asked, since another limit was known to deny, said nothing.
-        for limit in decision.unasked.iter().filter(|limit| limit.source != Source::Cache) {
-            self.said(&limit.charge.limit, passed(limit), limit.source);
+        for limit in &decision.unasked {
+            limit.said().into_iter().for_each(|said| self.said(&limit.charge.limit, said, limit.source));
         }
     }
 
@@ -108,21 +107,6 @@ impl Window {
         }
         lines
     }
-}
-
-/// What a limit said, whether or not it is in the way.
-pub(crate) fn outcome(limit: &LimitDecision) -> &'static str {
-    let reports = limit.mode == Mode::Shadow && !limit.is_in_the_way();
-    match limit.outcome {
-        Outcome::Denied if reports => "shadow_denied",
-        Outcome::NeverFits if reports => "shadow_never_fits",
-        said => said.as_str(),
-    }
-}
-
-/// What became of a call on a limit that the store gave no answer about.
-fn passed(limit: &Unasked) -> &'static str {
-    if limit.never_fits() { Outcome::NeverFits.as_str() } else { limit.source.as_str() }
 }
 
 /// Up to [`MOST_VALUES`] of the times that decisions took, each as likely to be among them as any other: all of a function's
