@@ -29,6 +29,8 @@ impl Receiver {
         std::fs::write(&secrets, format!("{NEW},{OLD}\n")).unwrap();
         let variables = [
             ("AWS_ENDPOINT_URL", aws.url.as_str()),
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "test"),
             ("TOLLGATE_WEBHOOK_SECRET", secrets.to_str().unwrap()),
             ("TOLLGATE_WEBHOOK_QUEUE_URL", "https://sqs.us-east-1.amazonaws.com/123456789012/webhooks.fifo"),
         ];

@@ -26,6 +26,7 @@ mod mfa;
 mod otp;
 mod pacer;
 mod penalties;
+mod prices;
 mod pumping;
 mod regressions;
 mod reported_callers;
