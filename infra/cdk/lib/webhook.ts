@@ -64,7 +64,7 @@ export class Webhooks {
     for (const [name, level] of [["WebhookNotQueued", "ERROR"], ["WebhookRefused", "WARN"]] as const) {
       new logs.MetricFilter(scope, name, {
         logGroup: this.receiver.logGroup,
-        filterPattern: logs.FilterPattern.literal(`{ $.target = "webhook" && $.level = "${level}" }`),
+        filterPattern: logs.FilterPattern.literal(`{ ($.target = "webhook") && ($.level = "${level}") }`),
         metricNamespace: namespace,
         metricName: name,
         metricValue: "1",
