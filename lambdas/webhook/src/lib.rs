@@ -51,7 +51,9 @@ pub fn main() -> ExitCode {
 }
 
 async fn serve() -> Result<(), Error> {
-    let receiver = Receiver::open(Settings::from_environment()?, Arc::new(SystemClock)).await?;
+    // As it is, and not in a box of a box, so that it is known for what it is.
+    let settings = Settings::from_environment().map_err(|error| -> Error { error })?;
+    let receiver = Receiver::open(settings, Arc::new(SystemClock)).await?;
     let receiver = &receiver;
     event::run(move |request: Request| async move { Ok(receiver.answer(&request).await) }).await
 }

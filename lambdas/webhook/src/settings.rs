@@ -41,7 +41,7 @@ impl Settings {
     /// # Errors
     ///
     /// [`InitError::Missing`], [`InitError::Invalid`] or [`InitError::Policy`] for the first variable that is wrong.
-    pub fn from_environment() -> Result<Self, InitError> {
+    pub fn from_environment() -> Result<Self, Box<InitError>> {
         Self::from_lookup(|name| std::env::var(name).ok())
     }
 
@@ -50,10 +50,10 @@ impl Settings {
     /// # Errors
     ///
     /// As [`Settings::from_environment`].
-    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, InitError> {
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Box<InitError>> {
         let value = |name| lookup(name).filter(|value: &String| !value.is_empty());
-        let required = |name, give| value(name).ok_or(InitError::Missing { name, give });
-        let invalid = |name, value, give: &str| InitError::Invalid { name, value, give: give.to_owned() };
+        let required = |name, give| value(name).ok_or_else(|| Box::new(InitError::Missing { name, give }));
+        let invalid = |name, value, give: &str| Box::new(InitError::Invalid { name, value, give: give.to_owned() });
         let secret = required(SECRET, "the place of the sender's secret, like secretsmanager:tollgate/webhook")?;
         let queue_url = required(QUEUE, "the URL of the queue that webhooks go to")?;
         let header = value(HEADER).unwrap_or_else(|| "stripe-signature".to_owned());
@@ -64,7 +64,7 @@ impl Settings {
         let seconds = tolerance.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
         let seconds = seconds.ok_or_else(|| invalid(TOLERANCE, tolerance, "a whole number from 1 to 86400"))?;
         Ok(Self {
-            secret: secret.parse()?,
+            secret: secret.parse().map_err(InitError::from)?,
             queue_url,
             header,
             tolerance: Duration::from_secs(seconds),
