@@ -542,6 +542,9 @@ pub enum WafCommand {
         /// For whom
         #[arg(long, value_enum, default_value_t = WafFormat::Cloudformation)]
         format: WafFormat,
+        /// Where the ACL is to be; as the policy says if not given
+        #[arg(long, value_enum)]
+        scope: Option<WafScope>,
         /// Policy
         #[command(flatten)]
         policy: PolicyFile,
@@ -607,6 +610,15 @@ pub enum WafFormat {
     Cdk,
     /// The calls of the API
     Api,
+}
+
+/// Where an ACL is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WafScope {
+    /// Of REST APIs, load balancers and the like of one Region
+    Regional,
+    /// Of distributions of CloudFront, in us-east-1
+    Cloudfront,
 }
 
 /// Which ACL, and where.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing is written without `--yes`, and `render` asks nobody.
 
-use crate::args::{PolicyFile, WafArgs, WafCommand, WafFormat, WafTarget};
+use crate::args::{PolicyFile, WafArgs, WafCommand, WafFormat, WafScope, WafTarget};
 use crate::error::{CliError, Result};
 use crate::{kept_out, open, output};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const SHOWN: usize = 5;
 
 pub(crate) async fn run(args: &WafArgs) -> Result<()> {
     match &args.command {
-        WafCommand::Render { format, policy, .. } => print(*format, &acl(policy)?),
+        WafCommand::Render { format, scope, policy, .. } => print(*format, &acl(policy, *scope)?),
         WafCommand::Plan { on } => plan(on).await,
         WafCommand::Apply { on, yes } => apply(on, *yes).await,
         WafCommand::Destroy { on, yes } => destroy(on, *yes).await,
@@ -29,11 +29,16 @@ pub(crate) async fn run(args: &WafArgs) -> Result<()> {
     }
 }
 
-/// The rules of a policy that WAF would take.
-fn acl(file: &PolicyFile) -> Result<WebAcl> {
+/// The rules of a policy that WAF would take, in another scope than its own if one is given.
+fn acl(file: &PolicyFile, scope: Option<WafScope>) -> Result<WebAcl> {
     let path = file.policy.display();
-    let acl = render::web_acl(&open::policy(&file.policy)?)
+    let mut acl = render::web_acl(&open::policy(&file.policy)?)
         .ok_or_else(|| CliError::Input(format!("{path} has no [edge]; add one with [[edge.rules]]")))?;
+    match scope {
+        Some(WafScope::Regional) => acl.scope = EdgeScope::Regional,
+        Some(WafScope::Cloudfront) => acl.scope = EdgeScope::CloudFront,
+        None => {}
+    }
     let refused = check::rendered(&acl);
     if !refused.is_empty() {
         return Err(CliError::Check(format!("{path}: WAF would refuse the rules: {}", refused.join("; "))));
@@ -62,7 +67,7 @@ fn print(format: WafFormat, acl: &WebAcl) -> Result<()> {
 
 /// The API, and what is to be.
 async fn opened(on: &WafTarget) -> Result<(AwsWaf, Wanted)> {
-    let acl = acl(&on.policy)?;
+    let acl = acl(&on.policy, None)?;
     let mut connection = Connection::from_environment();
     connection.endpoint_url.clone_from(&on.endpoint_url);
     connection.region.clone_from(&on.region);

@@ -25,6 +25,7 @@ pub const OTP: &str = env!("CARGO_BIN_EXE_otp-under-test");
 pub const COURIER: &str = env!("CARGO_BIN_EXE_courier-under-test");
 pub const SENTINEL: &str = env!("CARGO_BIN_EXE_sentinel-under-test");
 pub const SAMPLE_API: &str = env!("CARGO_BIN_EXE_sample-api-under-test");
+pub const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-under-test");
 
 /// The endpoint with the table: one for the whole test process.
 pub async fn endpoint() -> String {

@@ -21,5 +21,6 @@ mod printed;
 mod proxy;
 mod sample_api;
 mod sandboxes;
+mod webhook;
 #[path = "../wire.rs"]
 mod wire;

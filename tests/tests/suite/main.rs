@@ -31,6 +31,7 @@ mod otp;
 mod pacer;
 mod passkeys;
 mod penalties;
+mod prices;
 mod pumping;
 mod regressions;
 mod reported_callers;

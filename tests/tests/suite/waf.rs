@@ -31,6 +31,27 @@ fn rules_are_rendered_for_each_tool_without_credentials_or_a_region() {
 }
 
 #[test]
+fn what_is_deployed_at_the_edge_is_rendered_of_the_sample_policy() {
+    for (format, file) in [("yaml", "infra/edge.yaml"), ("cdk", "infra/cdk/example/edge.json")] {
+        let rendered = run_at_root(&["waf", "render", "--scope", "cloudfront", "--format", format]);
+        let kept = std::fs::read_to_string(repository(file)).unwrap();
+        assert_eq!(stdout(&rendered), kept, "tollgate waf render --scope cloudfront --format {format} > {file}");
+    }
+    let template = json(&run_at_root(&["waf", "render", "--scope", "cloudfront"]));
+    let distribution = &template["Resources"]["EdgeDistribution"]["Properties"]["DistributionConfig"];
+    let errors = distribution["CustomErrorResponses"].as_array().unwrap();
+    assert!(
+        errors.iter().any(|error| error["ErrorCode"] == 503)
+            && errors.iter().all(|error| error["ErrorCachingMinTTL"] == 0)
+    );
+    assert_eq!(
+        template["Resources"]["EdgeLogs"]["Properties"]["LogGroupName"]["Fn::Sub"],
+        "aws-waf-logs-${AWS::StackName}"
+    );
+    assert_eq!(json(&run_at_root(&["waf", "render", "--scope", "regional"])), json(&run_at_root(&["waf", "render"])));
+}
+
+#[test]
 fn what_cannot_be_is_told_before_anybody_is_asked() {
     let without = NamedTempFile::new().unwrap();
     std::fs::write(without.path(), "version = 1\n").unwrap();

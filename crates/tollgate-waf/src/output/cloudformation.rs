@@ -1,7 +1,7 @@
 //! A template of CloudFormation, whose resources SAM's templates take as they are.
 
-use super::logical_ids;
-use crate::model::WebAcl;
+use super::{distribution, logical_ids};
+use crate::model::{Logging, WebAcl};
 use crate::shape::{self, Spelling};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -23,43 +23,103 @@ impl Spelling for CloudFormation<'_> {
     }
 }
 
-/// The template: IP sets, the ACL, its logging, and for a Region the association with the resource that a parameter names.
+/// The template: IP sets, the ACL, its logging; for a Region the association with the resource that a parameter names, for CloudFront a
+/// distribution in front of the origin that a parameter names.
 #[must_use]
 pub fn template(acl: &WebAcl) -> Value {
     let ids = logical_ids(acl);
-    let mut resources = Map::new();
+    let mut made = Template::default();
     for set in &acl.ip_sets {
         let id = ids.get(set.name.as_str()).cloned().unwrap_or_default();
-        resources.insert(id, resource("IPSet", shape::ip_set(acl, set)));
+        made.resource(&id, "AWS::WAFv2::IPSet", shape::ip_set(acl, set));
     }
-    resources.insert(ACL.to_owned(), resource("WebACL", shape::new_acl(acl, &CloudFormation(&ids)).into()));
-    if let Some(logging) = &acl.logging {
+    made.resource(ACL, "AWS::WAFv2::WebACL", shape::new_acl(acl, &CloudFormation(&ids)).into());
+    made.output("EdgeWebAclArn", "ARN of the web ACL.", acl_arn());
+    logs(acl, &mut made);
+    if acl.scope == EdgeScope::CloudFront {
+        distribution::add(&mut made);
+    } else {
+        let what = "ARN of the REST API's stage or load balancer that the ACL is put on; none if it is empty.";
+        made.optional("EdgeResourceArn", what, "HasEdgeResource");
+        let properties = json!({ "ResourceArn": { "Ref": "EdgeResourceArn" }, "WebACLArn": acl_arn() });
+        made.resource_if("HasEdgeResource", "EdgeAssociation", "AWS::WAFv2::WebACLAssociation", properties);
+    }
+    made.finish(description(acl))
+}
+
+/// Where the policy says, or in a log group of the template's own if a parameter says so.
+fn logs(acl: &WebAcl, made: &mut Template) {
+    let id = "EdgeLogging";
+    let kind = "AWS::WAFv2::LoggingConfiguration";
+    let of = |logging: &Logging| {
         let mut properties = shape::logging(logging);
-        properties.insert("ResourceArn".to_owned(), json!({ "Fn::GetAtt": [ACL, "Arn"] }));
-        resources.insert("EdgeLogging".to_owned(), resource("LoggingConfiguration", properties.into()));
+        properties.insert("ResourceArn".to_owned(), acl_arn());
+        properties
+    };
+    if let Some(logging) = &acl.logging {
+        made.resource(id, kind, of(logging).into());
+        return;
     }
-    let mut template = Map::new();
-    template.insert("AWSTemplateFormatVersion".to_owned(), "2010-09-09".into());
-    template.insert("Description".to_owned(), description(acl).into());
-    if acl.scope != EdgeScope::CloudFront {
-        let parameter = json!({
-            "Type": "String",
-            "Default": "",
-            "Description": "ARN of the REST API's stage or load balancer that the ACL is put on; none if it is empty.",
-        });
-        template.insert("Parameters".to_owned(), json!({ "EdgeResourceArn": parameter }));
-        let is_given = json!({ "Fn::Not": [{ "Fn::Equals": [{ "Ref": "EdgeResourceArn" }, ""] }] });
-        template.insert("Conditions".to_owned(), json!({ "HasEdgeResource": is_given }));
-        let properties =
-            json!({ "ResourceArn": { "Ref": "EdgeResourceArn" }, "WebACLArn": { "Fn::GetAtt": [ACL, "Arn"] } });
-        let mut association = resource("WebACLAssociation", properties);
-        association["Condition"] = "HasEdgeResource".into();
-        resources.insert("EdgeAssociation".to_owned(), association);
+    let what = "Days that requests which a rule has caught are kept in a log group; none are if it is empty.";
+    made.optional("EdgeLogDays", what, "KeepsEdgeLogs");
+    // WAF takes no other names, and the ARN without `:*` at its end (Developer Guide, "Sending protection pack logs to CloudWatch Logs").
+    let group = json!({ "LogGroupName": { "Fn::Sub": "aws-waf-logs-${AWS::StackName}" }, "RetentionInDays": { "Ref": "EdgeLogDays" } });
+    made.resource_if("KeepsEdgeLogs", "EdgeLogs", "AWS::Logs::LogGroup", group);
+    let arn = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:${EdgeLogs}";
+    let mut properties = of(&Logging { destination: String::new(), keeps_all: false });
+    properties.insert("LogDestinationConfigs".to_owned(), json!([{ "Fn::Sub": arn }]));
+    made.resource_if("KeepsEdgeLogs", id, kind, properties.into());
+}
+
+pub(super) fn acl_arn() -> Value {
+    json!({ "Fn::GetAtt": [ACL, "Arn"] })
+}
+
+/// A template as it grows.
+#[derive(Default)]
+pub(super) struct Template {
+    parameters: Map<String, Value>,
+    conditions: Map<String, Value>,
+    resources: Map<String, Value>,
+    outputs: Map<String, Value>,
+}
+
+impl Template {
+    /// A parameter that may be empty, and the condition that it is not.
+    pub(super) fn optional(&mut self, name: &str, what: &str, condition: &str) {
+        self.parameters.insert(name.to_owned(), json!({ "Type": "String", "Default": "", "Description": what }));
+        let is_given = json!({ "Fn::Not": [{ "Fn::Equals": [{ "Ref": name }, ""] }] });
+        self.conditions.insert(condition.to_owned(), is_given);
     }
-    template.insert("Resources".to_owned(), resources.into());
-    let arn = json!({ "Description": "ARN of the web ACL.", "Value": { "Fn::GetAtt": [ACL, "Arn"] } });
-    template.insert("Outputs".to_owned(), json!({ "EdgeWebAclArn": arn }));
-    template.into()
+
+    fn resource(&mut self, id: &str, kind: &str, properties: Value) {
+        self.resources.insert(id.to_owned(), json!({ "Type": kind, "Properties": properties }));
+    }
+
+    pub(super) fn resource_if(&mut self, condition: &str, id: &str, kind: &str, properties: Value) {
+        let resource = json!({ "Type": kind, "Condition": condition, "Properties": properties });
+        self.resources.insert(id.to_owned(), resource);
+    }
+
+    fn output(&mut self, name: &str, what: &str, value: Value) {
+        self.outputs.insert(name.to_owned(), json!({ "Description": what, "Value": value }));
+    }
+
+    pub(super) fn output_if(&mut self, condition: &str, name: &str, what: &str, value: Value) {
+        let output = json!({ "Condition": condition, "Description": what, "Value": value });
+        self.outputs.insert(name.to_owned(), output);
+    }
+
+    fn finish(self, description: &str) -> Value {
+        json!({
+            "AWSTemplateFormatVersion": "2010-09-09",
+            "Description": description,
+            "Parameters": self.parameters,
+            "Conditions": self.conditions,
+            "Resources": self.resources,
+            "Outputs": self.outputs,
+        })
+    }
 }
 
 fn description(acl: &WebAcl) -> &'static str {
@@ -67,8 +127,4 @@ fn description(acl: &WebAcl) -> &'static str {
         EdgeScope::CloudFront => "Rules of AWS WAF, made by tollgate from a policy. Deploy it in us-east-1.",
         _ => "Rules of AWS WAF, made by tollgate from a policy.",
     }
-}
-
-fn resource(kind: &str, properties: Value) -> Value {
-    json!({ "Type": format!("AWS::WAFv2::{kind}"), "Properties": properties })
 }

@@ -4,6 +4,7 @@
 mod calls;
 mod cdk;
 mod cloudformation;
+mod distribution;
 mod yaml;
 
 pub use calls::calls;

@@ -38,16 +38,24 @@ pub use settings::Settings;
 use crate::logs;
 use std::process::ExitCode;
 
-/// The whole of a function's `main`: logs, init, and `serve`, which runs until the sandbox ends. An [`InitError`] of `serve`'s own settings
-/// is reported like one of ours.
+/// The whole of the `main` of a function that decides: [`run`], with the function's parts.
+pub fn main<S>(serve: S) -> ExitCode
+where
+    S: AsyncFnOnce(Function) -> Result<(), lambda_runtime::Error>,
+{
+    run(async || serve(Function::from_environment().await?).await)
+}
+
+/// The whole of a function's `main`: logs, and `serve`, which does init and then runs until the sandbox ends. An [`InitError`] of it is
+/// reported to Lambda.
 ///
 /// One thread runs everything: a sandbox has one invocation at a time and below 1,769 MB less than one core, where more
 /// threads only take turns and cost start-up time.
 ///
 /// The exit code is 1 if init fails, which Lambda has then been told, or if the Runtime API does.
-pub fn main<S>(serve: S) -> ExitCode
+pub fn run<S>(serve: S) -> ExitCode
 where
-    S: AsyncFnOnce(Function) -> Result<(), lambda_runtime::Error>,
+    S: AsyncFnOnce() -> Result<(), lambda_runtime::Error>,
 {
     logs::init();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -58,14 +66,11 @@ where
         }
     };
     runtime.block_on(async {
-        let function = match Function::from_environment().await {
-            Ok(function) => function,
-            Err(error) => {
-                error.report().await;
-                return ExitCode::FAILURE;
-            }
+        let served = async {
+            settings::check_lambda()?;
+            serve().await
         };
-        match serve(function).await {
+        match served.await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 match error.downcast_ref::<InitError>() {

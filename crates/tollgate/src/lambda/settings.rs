@@ -54,6 +54,16 @@ pub struct Settings {
     pub metrics: Option<MetricsNames>,
 }
 
+/// Whether Lambda has started this process.
+pub(super) fn check_lambda() -> Result<()> {
+    let missing = SET_BY_LAMBDA.into_iter().find(|name| value(name, variable).is_none());
+    missing.map_or(Ok(()), |name| Err(InitError::NotLambda(name)))
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// What metrics are found under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -75,11 +85,8 @@ impl Settings {
     ///
     /// [`InitError::Missing`] or [`InitError::Invalid`] for the first variable that is wrong.
     pub fn from_environment() -> Result<Self> {
-        let lookup = |name: &str| std::env::var(name).ok();
-        for name in SET_BY_LAMBDA {
-            value(name, lookup).ok_or(InitError::NotLambda(name))?;
-        }
-        Self::from_lookup(lookup)
+        check_lambda()?;
+        Self::from_lookup(variable)
     }
 
     /// Settings as `lookup` tells them; a variable that is set to nothing counts as not set.
