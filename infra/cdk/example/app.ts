@@ -28,6 +28,7 @@ export function apiStack(app: App, artifacts: string): Stack {
     artifacts,
     policy: { file: path.join(TOP, "infra/tollgate.toml") },
     keySecrets: { parameter: "/tollgate/keys" },
+    keepOut: true,
     otp: {
       userPoolId: "eu-central-1_AbCdEf",
       sms: { originationIdentity: "pool-0123", protectConfiguration: "protect-0123" },

@@ -110,6 +110,8 @@ export interface TollgateProps {
   readonly metrics?: MetricsOptions | false;
   /** One-time codes. @default none */
   readonly otp?: OtpOptions;
+  /** Whether the sentinel keeps addresses out in front, as `keep_out` of the policy's `[edge]` says. @default false */
+  readonly keepOut?: boolean;
   /** Second factors. @default none */
   readonly mfa?: MfaOptions;
   /** The receiver of webhooks. @default none */

@@ -1,6 +1,4 @@
 import { Aws, Duration, RemovalPolicy } from "aws-cdk-lib";
-import * as events from "aws-cdk-lib/aws-events";
-import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
 import * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sqs from "aws-cdk-lib/aws-sqs";
@@ -11,13 +9,11 @@ import { decide, items } from "./permissions";
 import { readParameter } from "./policy";
 
 /**
- * One-time codes: what answers knows who has which number and can send nothing; what delivers sends and knows nobody; the sentinel judges
- * and sees what was counted.
+ * One-time codes: what answers knows who has which number and can send nothing; what delivers sends and knows nobody.
  */
 export class Codes {
   readonly otp: lambda.Function;
   readonly courier: lambda.Function;
-  readonly sentinel: lambda.Function;
   readonly deadLetters: sqs.Queue;
 
   constructor(scope: Construct, common: Common, table: string, options: OtpOptions) {
@@ -51,20 +47,6 @@ export class Codes {
       ],
     });
     this.courier = this.deliver(scope, common, table, options, queue);
-    this.sentinel = makeFunction(scope, "Sentinel", common, {
-      binary: "sentinel",
-      description: "Judges every minute who has messages sent and never types a code",
-      statements: [
-        items(table, ["GetItem", "BatchGetItem"], { like: ["1/pumping/*", "1/warm-up"] }),
-        items(table, ["UpdateItem"], { are: ["1/pumping/ladder"] }),
-      ],
-      once: true,
-    });
-    new events.Rule(scope, "SentinelSchedule", {
-      description: "The sentinel of one-time codes",
-      schedule: events.Schedule.rate(Duration.minutes(1)),
-      targets: [new targets.LambdaFunction(this.sentinel)],
-    });
   }
 
   private deliver(scope: Construct, common: Common, table: string, options: OtpOptions, queue: sqs.Queue): lambda.Function {

@@ -10,7 +10,8 @@ import { makeDashboard } from "./dashboard";
 import { type Common, makeFunction } from "./functions";
 import type { MetricsOptions, MfaOptions, TollgateProps } from "./options";
 import { Codes } from "./otp";
-import { decide, useUpGrants } from "./permissions";
+import { makeSentinel } from "./sentinel";
+import { decide, useUpFactors, useUpGrants } from "./permissions";
 import { policyPlace, readParameter, secretsPlace } from "./policy";
 import { LimitsTable } from "./table";
 import { Webhooks } from "./webhook";
@@ -26,7 +27,7 @@ const says = {
   rejected: "A newer policy cannot be read or has mistakes, so the one in force stays. The log says what is wrong with it.",
   pumping:
     "Somebody has messages sent and nobody types the codes. CAPTCHAs are asked for already; the sentinel's log says of which prefixes, and why.",
-  sentinelFailed: "The sentinel has failed for five minutes, so that nobody new is suspected. Its log says why.",
+  sentinelFailed: "The sentinel has failed for five minutes, so that nobody new is suspected or kept out. Its log says why.",
   sentinelSilent: "The sentinel was not started for five minutes. Look at its schedule and at the account's concurrency.",
   undelivered: "Codes were not delivered in five tries, or could not be opened. The courier's log says why.",
   notQueued:
@@ -61,6 +62,8 @@ export class Tollgate extends Construct {
   readonly limiterCallers: iam.ManagedPolicy;
   /** One-time codes. */
   readonly codes: Codes | undefined;
+  /** What runs every minute, with one-time codes or `keepOut`. */
+  readonly sentinel: lambda.Function | undefined;
   /** Second factors. */
   readonly mfa: lambda.Function | undefined;
   /** Webhooks, and their queue. */
@@ -101,6 +104,9 @@ export class Tollgate extends Construct {
       this.codes = new Codes(this, this.common, table.tableArn, props.otp);
       this.deciding.push(this.codes.otp);
       this.readers.push(this.codes.otp, this.codes.courier);
+    }
+    if (props.otp || props.keepOut) {
+      this.sentinel = makeSentinel(this, this.common, table.tableArn, props.keepOut ?? false);
     }
     if (props.mfa) {
       this.mfa = this.factors(props.mfa);
@@ -173,12 +179,13 @@ export class Tollgate extends Construct {
       ...this.stepsUp.map((of): [string, lambda.IFunction] => ["StepUpUnavailable", of]),
     ]);
     alarms.ofPolicy("PolicyRejectedAlarm", says.rejected, "PolicyRejected", () => this.readers.map((of) => ["PolicyRejected", of]));
-    if (this.codes) {
-      const { sentinel, deadLetters } = this.codes;
-      alarms.ofService("PumpingSuspectedAlarm", says.pumping, "PumpingSuspected", sentinel, "Maximum");
-      alarms.ofErrors("SentinelFailedAlarm", says.sentinelFailed, sentinel);
-      alarms.ofSilence("SentinelSilentAlarm", says.sentinelSilent, sentinel);
-      alarms.ofQueue("OtpUndeliveredAlarm", says.undelivered, deadLetters, "ApproximateNumberOfMessagesVisible", 0);
+    if (this.sentinel) {
+      alarms.ofErrors("SentinelFailedAlarm", says.sentinelFailed, this.sentinel);
+      alarms.ofSilence("SentinelSilentAlarm", says.sentinelSilent, this.sentinel);
+    }
+    if (this.codes && this.sentinel) {
+      alarms.ofService("PumpingSuspectedAlarm", says.pumping, "PumpingSuspected", this.sentinel, "Maximum");
+      alarms.ofQueue("OtpUndeliveredAlarm", says.undelivered, this.codes.deadLetters, "ApproximateNumberOfMessagesVisible", 0);
     }
     if (this.webhooks) {
       const { receiver, queue, deadLetters } = this.webhooks;
@@ -238,7 +245,7 @@ export class Tollgate extends Construct {
       environment: { TOLLGATE_MFA_KEY_ARN: options.key.keyArn },
       statements: [
         decide(table),
-        useUpGrants(table),
+        useUpFactors(table),
         seal(["kms:Encrypt", "kms:Decrypt"], options.key.keyArn),
         ...(options.retiringKey ? [seal(["kms:Decrypt"], options.retiringKey.keyArn)] : []),
       ],

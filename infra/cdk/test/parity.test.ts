@@ -23,6 +23,7 @@ const PARAMETERS = {
   RestApi: "on",
   UsagePlans: "on",
   MfaKeyArn: "arn:aws:kms:eu-central-1:123456789012:key/0",
+  KeepOut: "on",
   WebhookSecretArn: "arn:aws:secretsmanager:eu-central-1:123456789012:secret:webhook",
 };
 
