@@ -4,7 +4,7 @@
 export async function reason(call) {
   if (!window.PublicKeyCredential?.parseCreationOptionsFromJSON) return "This browser knows no passkeys.";
   const probe = await call("OPTIONS", "/api/mfa/passkeys/register");
-  if (probe.status === 404) return "Passkeys are off: this server has no routes for them.";
+  if (probe.status === 404) return "Passkeys are off: the policy of this server has none.";
   if (/^[\d.]+$|:/.test(location.hostname)) return `Passkeys need a name: open http://localhost:${location.port}/mfa`;
   return null;
 }
@@ -16,18 +16,19 @@ export async function makePasskey(guarded, call) {
   return touched(async () => {
     const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(asked.body.publicKey);
     const made = await navigator.credentials.create({ publicKey });
-    return call("POST", "/api/mfa/passkeys/confirm", made.toJSON());
+    return call("POST", "/api/mfa/passkeys/confirm", { challenge: asked.body.challenge, credential: made.toJSON() });
   });
 }
 
 /** Has a passkey answer a challenge, for one action if there is one; the last answer. */
 export async function provePasskey(call, action) {
-  const asked = await call("POST", "/api/mfa/passkeys/challenge");
+  const asked = await call("POST", "/api/mfa/passkeys/challenge", action);
   if (asked.status !== 200) return asked;
   return touched(async () => {
     const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(asked.body.publicKey);
     const proof = await navigator.credentials.get({ publicKey });
-    return call("POST", "/api/mfa/verify", { factor: "passkey", credential: proof.toJSON(), ...action });
+    const { challenge } = asked.body;
+    return call("POST", "/api/mfa/verify", { factor: "passkey", challenge, credential: proof.toJSON(), ...action });
   });
 }
 

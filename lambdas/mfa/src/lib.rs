@@ -57,6 +57,7 @@ use tollgate_mfa::factors::{Factors, Kind, PasskeyId, Vault};
 const PREFIX: &str = "/api/mfa/";
 const FACTORS: &str = "/api/mfa/factors/";
 const PASSKEY: &str = "passkey/";
+const PASSKEYS: &str = "/api/mfa/passkeys/";
 const TENANT: &str = "/api/mfa/tenant";
 
 /// What is asked for.
@@ -174,16 +175,17 @@ impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
         // Read once, for the layer and for the handlers.
         let facts = Facts::of(request.extensions()).into_owned();
         // The path without the stage that API Gateway puts in front of it.
-        let wished = wish(request.method(), facts.path().unwrap_or(request.uri().path()));
-        let Some((methods, wish)) = wished else { return Ok(reply::nothing_here()) };
+        let path = facts.path().unwrap_or(request.uri().path());
+        let Some((methods, wish)) = wish(request.method(), path) else { return Ok(reply::nothing_here()) };
+        let policy = self.policy.current();
+        let is_here = policy.mfa().is_ok_and(|rules| rules.passkeys.is_some() || !path.starts_with(PASSKEYS));
+        if !is_here {
+            return Ok(reply::nothing_here());
+        }
         let Some(wish) = wish else {
             let is_preflight = request.method() == Method::OPTIONS;
             return Ok(if is_preflight { reply::preflight(methods) } else { reply::other_method(methods) });
         };
-        let policy = self.policy.current();
-        if policy.mfa().is_err() {
-            return Ok(reply::nothing_here());
-        }
         let asker = match Asker::of(&policy, &facts) {
             Ok(Some(asker)) => asker,
             Ok(None) => return Ok(reply::unauthenticated()),

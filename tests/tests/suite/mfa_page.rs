@@ -2,6 +2,7 @@
 
 use crate::browser::{Browser, Page, Scheme, keep};
 use crate::dev::Dev;
+use crate::harness::repository;
 use totp_rs::Totp;
 
 /// A server, and a person at its page.
@@ -59,10 +60,14 @@ impl<'v> Visit<'v> {
         assert!(said.contains("401") && said.contains("insufficient_user_authentication"), "{said}");
     }
 
-    fn proves(&mut self, factor: &str, code: &str) {
+    fn chooses(&mut self, factor: &str) {
         self.page.eval(&format!(
             "{{ const it = document.querySelector('#step-up-factor'); it.value = '{factor}'; it.dispatchEvent(new Event('change')); }}"
         ));
+    }
+
+    fn proves(&mut self, factor: &str, code: &str) {
+        self.chooses(factor);
         self.page.type_into("#step-up-code", code);
         self.page.press("Enter");
     }
@@ -114,8 +119,41 @@ fn a_person_enrols_an_app_steps_up_by_it_and_uses_a_recovery_code_once() {
 }
 
 #[test]
-fn a_server_without_passkeys_says_so() {
+fn a_person_adds_a_passkey_steps_up_by_touching_it_and_removes_it() {
     let dev = Dev::start(&["--clock", "manual"]);
+    let Some(mut browser) = Browser::start() else { return };
+    let mut alice = Visit::to(&dev, &mut browser);
+    alice.page.add_authenticator();
+    alice.signs_in();
+    alice.page.wait_for_text("#passkeys", "nothing to phish");
+    alice.page.click("#add-passkey");
+    alice.page.wait_for_text("#status", "The passkey is added");
+    alice.page.wait_for_text("#factors", "Passkey");
+
+    alice.signs_in();
+    alice.is_challenged();
+    alice.chooses("passkey");
+    alice.page.click("#step-up-form button");
+    alice.has_changed_it();
+
+    // For this one removal, in a session that has proved nothing else.
+    alice.signs_in();
+    alice.page.click("[data-remove=passkey]");
+    alice.page.wait("document.querySelector('#step-up').open");
+    alice.chooses("passkey");
+    alice.page.click("#step-up-form button");
+    alice.page.wait_for_text("#status", "Passkey: removed");
+    assert!(!alice.page.text("#factors").contains("Passkey"));
+}
+
+#[test]
+fn a_server_without_passkeys_says_so() {
+    let sample = std::fs::read_to_string(repository("infra/tollgate.toml")).unwrap();
+    let from = sample.find("[mfa.passkeys]").unwrap();
+    let to = from + sample[from..].find("\n\n").unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), sample.replace(&sample[from..to], "")).unwrap();
+    let dev = Dev::start(&["--clock", "manual", "--policy", file.path().to_str().unwrap()]);
     let Some(mut browser) = Browser::start() else { return };
     let mut alice = Visit::to(&dev, &mut browser);
     alice.signs_in();
