@@ -136,7 +136,7 @@ impl Device {
             client_data_hash: digest(&SHA256, client.as_bytes()).as_ref().into(),
             allow_list: Some(allowed),
             extensions: None,
-            options: get_assertion::Options { rk: false, up: true, uv: true },
+            options: get_assertion::Options { up: true, uv: true },
             pin_auth: None,
             pin_protocol: None,
         };
@@ -180,6 +180,6 @@ pub fn decoded(text: &Value) -> Vec<u8> {
 }
 
 /// Nothing in it ever waits.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+fn at_once<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("an authenticator in memory")
 }

@@ -283,7 +283,7 @@ fn a_counter_that_goes_back_is_told() {
     let (alice, mut device) = (Alice::at(&dev), Device::counting());
     alice.enrols_on(&mut device);
     let mut copy = device.clone();
-    let mut proves = |device: &mut Device| {
+    let proves = |device: &mut Device| {
         let asked = alice.is_asked();
         let signed = device.gets(&origin(&dev), &asked["publicKey"]);
         alice.proves(&asked, &signed)
