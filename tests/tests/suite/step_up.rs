@@ -382,8 +382,12 @@ fn forgetting_a_person_is_no_way_out_of_a_revocation() {
 fn a_user_who_is_personal_is_revoked_by_name_and_never_written_in_plain() {
     // Second factors are of lasting accounts only.
     let without_factors = ("[mfa]\nissuer  = \"tollgate sample\"\nacr     = \"mfa\"\nmax_age = \"5min\"\n", "");
+    let without_passkeys = (
+        "[mfa.passkeys]\nrp_id             = \"localhost\"\norigins           = [\"http://localhost:8787\"]\nuser_verification = \"required\"\n",
+        "",
+    );
     let personal = ("= \"claims.sub\"", "= { from = \"claims.sub\", personal = true, fold = \"email\" }");
-    let (site, policy) = Site::under(&[without_factors, personal]);
+    let (site, policy) = Site::under(&[without_factors, without_passkeys, personal]);
     let claims = json!({ "sub": "Alice@x.org", "origin_jti": "s1", "auth_time": site.now(), "acr": "mfa" });
     let token = site.issuer.token(site.now(), &claims);
     assert_eq!(site.payout(&token).0, 200);
