@@ -30,7 +30,7 @@ trait WithPasskeys {
     /// A passkey on `device`, from beginning to end; the session is fresh after it.
     fn enrols_on(self, device: &mut Device);
     /// Options and challenge of an assertion.
-    fn is_asked(self) -> Value;
+    fn gets_asked(self) -> Value;
     /// The answer to an assertion.
     fn proves(self, asked: &Value, credential: &Value) -> Answer;
     /// The passkeys of the account.
@@ -57,7 +57,7 @@ impl WithPasskeys for Alice<'_> {
         assert_eq!((status, &body), (200, &json!({ "verified": true })));
     }
 
-    fn is_asked(self) -> Value {
+    fn gets_asked(self) -> Value {
         let (status, head, body) = self.asks("POST", "/api/mfa/passkeys/challenge", &Value::Null);
         assert_eq!(status, 200, "{head} {body}");
         body
@@ -99,7 +99,7 @@ fn a_passkey_is_registered_and_freshens_its_session() {
     let later = alice.in_session("s2");
     assert!(!later.may_change_her_payout_account());
     dev.advance_ms(1000);
-    let asked = later.is_asked();
+    let asked = later.gets_asked();
     let allowed = asked["publicKey"]["allowCredentials"].as_array().unwrap();
     assert!(allowed.len() == 1 && allowed[0]["id"] == made["id"], "{asked}");
     let signed = device.gets(&origin(&dev), &asked["publicKey"]);
@@ -117,14 +117,14 @@ fn what_a_passkey_proves_is_as_old_as_its_challenge() {
     let (alice, mut device) = (Alice::at(&dev), Device::new());
     alice.enrols_on(&mut device);
     let later = alice.in_session("s2");
-    let asked = later.is_asked();
+    let asked = later.gets_asked();
     let signed = device.gets(&origin(&dev), &asked["publicKey"]);
     dev.advance_ms(299_000);
     assert_eq!(later.proves(&asked, &signed).0, 200);
     assert!(later.may_change_her_payout_account());
     dev.advance_ms(2_000);
     assert!(!later.may_change_her_payout_account(), "five minutes after it was asked for");
-    let asked = later.is_asked();
+    let asked = later.gets_asked();
     let signed = device.gets(&origin(&dev), &asked["publicKey"]);
     dev.advance_ms(300_000);
     assert!(is(&later.proves(&asked, &signed), 410, "no_active_challenge"), "it is over");
@@ -137,7 +137,7 @@ fn a_challenge_is_good_for_the_account_session_ceremony_and_action_that_it_was_m
     let (mut hers, mut his) = (Device::new(), Device::new());
     alice.enrols_on(&mut hers);
     bob.enrols_on(&mut his);
-    let asked = alice.is_asked();
+    let asked = alice.gets_asked();
     let signed = hers.gets(&origin(&dev), &asked["publicKey"]);
     let gone = |answer: &Answer| is(answer, 410, "no_active_challenge");
     assert!(gone(&bob.proves(&asked, &signed)), "another account's");
@@ -160,12 +160,12 @@ fn a_challenge_is_good_for_the_account_session_ceremony_and_action_that_it_was_m
     let (status, _, body) = alice.asks("POST", "/api/mfa/verify", &body);
     assert!(status == 200 && body["grant"].is_string(), "{body}");
 
-    let asked = alice.is_asked();
-    let signed = his.gets(&origin(&dev), &bob.is_asked()["publicKey"]);
+    let asked = alice.gets_asked();
+    let signed = his.gets(&origin(&dev), &bob.gets_asked()["publicKey"]);
     assert!(is(&alice.proves(&asked, &signed), 401, "wrong_passkey"), "bob's passkey, and a challenge of his");
-    let asked = alice.is_asked();
+    let asked = alice.gets_asked();
     let mut options = asked["publicKey"].clone();
-    options["allowCredentials"] = bob.is_asked()["publicKey"]["allowCredentials"].clone();
+    options["allowCredentials"] = bob.gets_asked()["publicKey"]["allowCredentials"].clone();
     let signed = his.gets(&origin(&dev), &options);
     assert!(is(&alice.proves(&asked, &signed), 401, "wrong_passkey"), "bob's passkey under her challenge");
 }
@@ -182,7 +182,7 @@ fn a_revocation_ends_a_challenge() {
     let dev = Dev::start(&[]);
     let (alice, mut device) = (Alice::at(&dev), Device::new());
     alice.enrols_on(&mut device);
-    let asked = alice.is_asked();
+    let asked = alice.gets_asked();
     let signed = device.gets(&origin(&dev), &asked["publicKey"]);
     let (endpoint, table) = place(&dev);
     let revoke = ["session", "revoke", "tenant:acme,user:alice", "--endpoint-url", &endpoint, "--table", &table];
@@ -197,7 +197,7 @@ fn what_was_signed_elsewhere_or_by_nobody_known_proves_nothing() {
     alice.enrols_on(&mut device);
     let here = origin(&dev);
     let refused = |device: &mut Device, make: &dyn Fn(&mut Device, &Value) -> Value, why: &str| {
-        let asked = alice.is_asked();
+        let asked = alice.gets_asked();
         let signed = make(device, &asked["publicKey"]);
         assert!(is(&alice.proves(&asked, &signed), 401, "wrong_passkey"), "{why}");
         // Whatever was wrong, the challenge is used up.
@@ -228,7 +228,7 @@ fn what_was_signed_elsewhere_or_by_nobody_known_proves_nothing() {
         device.signs("localhost", &data, options)
     };
     refused(&mut device, &created, "another ceremony");
-    let stale = alice.is_asked()["publicKey"].clone();
+    let stale = alice.gets_asked()["publicKey"].clone();
     refused(&mut device, &|device, _| device.gets(&here, &stale), "another challenge of hers");
     let forged = |device: &mut Device, options: &Value| {
         let mut signed = device.gets(&here, options);
@@ -252,7 +252,7 @@ fn what_was_signed_elsewhere_or_by_nobody_known_proves_nothing() {
         device.gets(&here, &options)
     };
     refused(&mut stolen, &untouched, "an authenticator that does not know its owner");
-    let asked = alice.is_asked();
+    let asked = alice.gets_asked();
     let right = device.signs("localhost", &client(&here, &asked["publicKey"]), &asked["publicKey"]);
     assert_eq!(alice.proves(&asked, &right).0, 200, "what is refused above is refused for the reason that it tells");
 }
@@ -284,7 +284,7 @@ fn a_counter_that_goes_back_is_told() {
     alice.enrols_on(&mut device);
     let mut copy = device.clone();
     let proves = |device: &mut Device| {
-        let asked = alice.is_asked();
+        let asked = alice.gets_asked();
         let signed = device.gets(&origin(&dev), &asked["publicKey"]);
         alice.proves(&asked, &signed)
     };
@@ -300,7 +300,7 @@ fn one_challenge_answered_by_four_processes_at_once_is_looked_at_once() {
     let mut device = Device::new();
     Alice::at(&servers[0]).enrols_on(&mut device);
     for round in 0..3 {
-        let asked = Alice::at(&servers[round]).is_asked();
+        let asked = Alice::at(&servers[round]).gets_asked();
         // The origin that the policy names: each server's own is of its port.
         let signed = device.gets("http://localhost:8787", &asked["publicKey"]);
         let statuses = thread::scope(|scope| {
@@ -332,7 +332,7 @@ fn a_recovery_code_does_not_skip_a_passkey_that_is_demanded() {
     let later = alice.in_session("s2");
     assert_eq!(later.verifies("recovery", &codes[0]).0, 200);
     assert!(!later.may_change_her_payout_account(), "a recovery code is no passkey");
-    let asked = later.is_asked();
+    let asked = later.gets_asked();
     let signed = device.gets(&origin(&dev), &asked["publicKey"]);
     assert_eq!(later.proves(&asked, &signed).0, 200);
     assert!(later.may_change_her_payout_account());
@@ -393,7 +393,7 @@ fn an_account_has_ten_passkeys_at_most_each_once_and_removes_them_by_a_grant() {
     assert_eq!(remove(&path, &mut left[0]).0, 200);
     assert!(is(&remove(&path, &mut left[0]), 404, "not_enrolled"), "it is not there any more");
     assert_eq!(alice.passkeys().len(), 9);
-    let asked = alice.is_asked();
+    let asked = alice.gets_asked();
     let mut options = asked["publicKey"].clone();
     options["allowCredentials"] = json!([]);
     let signed = removed[0].signs_with_all(&origin(&dev), &options);

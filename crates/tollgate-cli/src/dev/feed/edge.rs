@@ -10,7 +10,7 @@ use std::time::Duration;
 use tollgate_core::Timestamp;
 use tollgate_policy::Policy;
 use tollgate_waf::evaluate::{Request, Traffic};
-use tollgate_waf::{Rule, WebAcl, offline, render};
+use tollgate_waf::{Catches, Rule, WebAcl, offline, render};
 
 /// Most requests that are remembered; beyond that they begin anew.
 const MOST: u32 = 100_000;
@@ -58,8 +58,8 @@ impl Edge {
         self.last = self.last.max(seen.at);
         let outcome = self.traffic.take(&seen.request, self.last);
         let counted = self.rules.rules.iter().zip(outcome.rules).filter_map(|(rule, outcome)| {
-            let counted = outcome.counted?;
-            let rate = format!("{}/{}s", rule.limit, rule.window_secs);
+            let Catches::Over(rate) = &rule.catches else { return None };
+            let (counted, rate) = (outcome.counted?, format!("{}/{}s", rate.limit, rate.window_secs));
             Some(Said::in_front(&rule.name, &counted.key, counted.in_window, counted.limit, rate))
         });
         counted.collect()
