@@ -123,7 +123,7 @@ async fn a_passkey_costs_three_write_units_when_it_is_registered_and_two_when_it
     let party = RelyingParty::new("x", policy.mfa().unwrap().passkeys.as_ref().unwrap()).unwrap();
     let (owner, begun, factors) = (&process.account, process.begun().await, &process.factors);
     let app = process.sets_up(&begun).await;
-    factors.confirm(owner, &begun, &process.code(&app)).await.unwrap();
+    process.confirms(&begun, &process.code(&app)).await.unwrap();
     factors.generate(owner).await.unwrap();
     let mut devices = Vec::new();
     for n in 0..MOST_PASSKEYS as u64 {
@@ -158,7 +158,7 @@ async fn a_passkey_costs_three_write_units_when_it_is_registered_and_two_when_it
     assert_eq!((round_trips, units), (1, 0), "there is none");
     process.clock.advance(Duration::from_secs(30));
     let code = process.code(&app);
-    let (said, round_trips, units) = costs(&process.counters, factors.verify(owner, CodeKind::Totp, &code)).await;
+    let (said, round_trips, units) = costs(&process.counters, process.verifies(CodeKind::Totp, &code)).await;
     assert_eq!((said.unwrap(), round_trips, units), (Verification::Verified, 3, 2), "a code costs what it did");
     let found = factors.find(owner).await.unwrap();
     let first = *found.account().passkeys.first().unwrap();
