@@ -73,7 +73,7 @@ async function refresh() {
   const rows = factors.map((factor) => {
     const left = factor.codes_left === undefined ? "" : `, ${factor.codes_left} left`;
     const since = factor.since ? `since ${new Date(factor.since * 1000).toISOString().slice(0, 16).replace("T", " ")}` : "";
-    const name = factor.name ?? NAMES[factor.factor] ?? factor.factor;
+    const name = factor.name || NAMES[factor.factor] || factor.factor;
     const remove = make("button", { type: "button", class: "plain", "data-remove": factor.factor, onclick: () => removed(factor) }, "Remove");
     remove.setAttribute("aria-label", `Remove ${name}`);
     return make("li", {}, make("strong", {}, name), make("span", { class: "soft small" }, since + left), remove);

@@ -2,7 +2,7 @@
 //! (<https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>).
 
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A metric's name, and its dimensions as `Name=value`, sorted.
 pub type Series = (String, Vec<String>);
@@ -32,7 +32,8 @@ fn extract(line: &str) -> Vec<(Series, Vec<f64>)> {
     assert!(line.len() <= 1024 * 1024, "a log event has 1 MB at most");
     let root: Map<String, Value> = serde_json::from_str(line).expect("one JSON object a line, and nothing else");
     let metadata = root["_aws"].as_object().unwrap();
-    assert_eq!(metadata.keys().collect::<Vec<_>>(), ["CloudWatchMetrics", "Timestamp"], "{line}");
+    let members: BTreeSet<&str> = metadata.keys().map(String::as_str).collect();
+    assert_eq!(members, BTreeSet::from(["CloudWatchMetrics", "Timestamp"]), "{line}");
     // Events may be two weeks old at most, and two hours ahead.
     let ms = metadata["Timestamp"].as_u64().unwrap();
     let age_ms = i128::from(now_ms()) - i128::from(ms);

@@ -130,23 +130,28 @@ async fn codes_go_from_a_user_pool_through_a_queue_to_email_and_to_a_bus() {
 fn keeping_out(name: &str) -> String {
     format!(
         "version = 1\n[limits.hits]\nkey = ['client_ip']\nrate = '30/min'\nburst = 1\n\
-         penalty = {{ first = '1s', factor = 10, most = '1h', edge_after = 1 }}\n\
+         penalty = {{ first = '2s', factor = 10, most = '1h', edge_after = 1 }}\n\
          [edge]\nweb_acl = '{name}'\nprefix = '{name}-'\nstage = 'block'\nkeep_out = {{}}\n\
          egress = {{ hq = ['198.51.100.0/24'] }}\nrules = [{{ name = 'rate-all', rate = '2000/5min' }}]\n"
     )
 }
 
-/// The address is locked, waits as it is told, and is locked again.
-async fn ignored_twice(limiter: &mut Function, address: &str) {
-    let call = json!({ "limit": "hits", "key": { "client_ip": address } });
+/// The addresses are locked, wait as they are told, and are locked again.
+async fn go_on(limiter: &mut Function, addresses: &[&str]) {
     for _ in 0..2 {
-        let wait = loop {
-            let answer = limiter.invoke(&call).await.unwrap();
-            if answer["allowed"] == false {
-                break answer["retry_after_ms"].as_u64().unwrap();
-            }
-        };
-        tokio::time::sleep(std::time::Duration::from_millis(wait.min(5_000))).await;
+        let mut waits = Vec::new();
+        for address in addresses {
+            let call = json!({ "limit": "hits", "key": { "client_ip": address } });
+            waits.push(loop {
+                let answer = limiter.invoke(&call).await.unwrap();
+                if answer["allowed"] == false {
+                    break answer["retry_after_ms"].as_u64().unwrap();
+                }
+            });
+        }
+        // Not for as long as the second lock, which is for whoever has to be kept out.
+        let wait = waits.into_iter().max().filter(|wait| *wait < 5_000).unwrap_or_default();
+        tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
     }
 }
 
@@ -169,9 +174,7 @@ async fn an_address_that_goes_on_after_its_locks_is_kept_out_in_front_until_it_i
     let mut limiter = Function::start(LIMITER, TaskRoot::with_policy(&text)).await;
     let mut sentinel =
         Function::start_with(SENTINEL, TaskRoot::with_policy(&text), &[("TOLLGATE_WAF_ENDPOINT_URL", &moto.0)]).await;
-    for address in ["192.0.2.7", "2001:db8:9::/64", "198.51.100.9"] {
-        ignored_twice(&mut limiter, address).await;
-    }
+    go_on(&mut limiter, &["192.0.2.7", "2001:db8:9::/64", "198.51.100.9"]).await;
     let event = json!({ "source": "aws.events", "detail-type": "Scheduled Event" });
     let kept = sentinel.invoke(&event).await.unwrap();
     // Not the office.
