@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn numbers_that_cost_their_caller_are_refused() {
-        // What crates for numbers differ in: +1 900 is premium-rate, and +882 16 is of no country.
+        // A comparison of phone crates, which differ in this: +1 900 is premium-rate, and +882 16 is of no country.
         let anywhere = "'US', 'GB', 'RO', 'FR', 'DE'";
         for number in
             ["+19002345678", "+449098790879", "+40906123456", "+33891123456", "+491801234567", "+447012345678"]

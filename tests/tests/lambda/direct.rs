@@ -18,6 +18,7 @@ async fn the_event_is_the_request_and_the_answer_the_decision() {
     assert_eq!((&answer["allowed"], &answer["never_fits"]), (&false.into(), &true.into()), "a denial is an answer");
 }
 
+/// zae-limiter: a limit that there is none of is an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_a_bad_request_and_the_next_one_is_decided() {
     let mut limiter = Function::start(LIMITER, TaskRoot::with_sample_policy()).await;

@@ -421,6 +421,7 @@ fn a_name_that_the_decisions_do_not_know_is_not_repeated() {
     assert!(message.contains("unknown field, expected one of `limit`, `key`, `plan`, `cost` at line"), "{message}");
 }
 
+/// rate-limiter-flexible, zae-limiter: costs of -5, NaN and 0.5; zae-limiter: the limit `rpmm`, of which there is none.
 #[test]
 fn bad_input_is_400_and_says_what_to_write() {
     let dev = Dev::start(&["--clock", "manual"]);

@@ -261,7 +261,7 @@ async fn a_stopped_server_is_known_not_to_have_applied_anything() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_lost_after_the_write_was_applied_is_charged_once() {
-    // The table itself is fine; only the way back is cut.
+    // rate-limiter-flexible: what failed is not written twice. The table itself is fine; only the way back is cut.
     let upstream = endpoint().await;
     let cut = cut_replies(&upstream).await;
     let key = key();

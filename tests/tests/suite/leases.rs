@@ -36,6 +36,7 @@ async fn call(client: &Client, charges: &Charges, calls: u64, every_ms: u64) -> 
     allowed
 }
 
+/// CVE-2026-27695: so a busy key does not throttle its partition.
 #[tokio::test]
 async fn a_busy_key_is_written_about_twice_a_second() {
     let client = Client::new().await;

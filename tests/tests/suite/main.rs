@@ -14,6 +14,7 @@ mod codes;
 mod conformance;
 mod console;
 mod contention;
+mod corpus;
 mod deadline;
 mod dev;
 mod factors;

@@ -231,7 +231,7 @@ fn an_app_is_set_up_confirmed_and_freshens_its_session() {
 
 #[test]
 fn case_49_a_code_is_accepted_once_and_none_of_its_step_or_before() {
-    // keycloak#13607, #37762
+    // keycloak#13607, keycloak#37762
     let dev = manual();
     let alice = Alice::at(&dev);
     let app = alice.enrols();

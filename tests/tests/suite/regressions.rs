@@ -10,7 +10,7 @@ use tollgate_core::{Charges, ItemKey, Terms};
 use tollgate_dynamodb::admin;
 use tollgate_dynamodb::table::{CreateOptions, create};
 
-/// Rounded nanosecond intervals lose a token of every burst; redis-cell#80, #50: 1500/s refused, a key forgotten early.
+/// Rounded nanosecond intervals lose a token of every burst; redis-cell#80: 1500/s was refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn at_one_instant_a_full_bucket_is_exactly_its_burst() {
     let client = Client::new().await;
@@ -220,7 +220,7 @@ async fn a_clock_that_steps_back_locks_nobody_out() {
     }
 }
 
-/// rate-limiter-flexible PR#278: no call on each cold start, and no crash where permissions are missing.
+/// rate-limiter-flexible PR#278: nothing is asked about the table on each cold start.
 #[tokio::test(flavor = "multi_thread")]
 async fn starting_takes_one_read_and_nothing_else() {
     let connected = connected(&endpoint().await).await;

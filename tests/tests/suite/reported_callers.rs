@@ -190,7 +190,7 @@ async fn any_account_works_and_an_empty_or_huge_one_shares_a_bucket() {
     door.are_one(&["", "   ", &"k".repeat(3000)].map(login)).await;
 }
 
-/// The phone crate that reads an international network's number as American.
+/// A comparison of phone crates: one reads an international network's number as American.
 #[test]
 fn a_number_of_no_country_stays_what_it_is() {
     let policy = "version = 1\nidentity.phone = { body = \"n\", fold = \"phone\", region = \"IN\" }\n[limits]\n";

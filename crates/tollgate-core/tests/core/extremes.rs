@@ -125,7 +125,7 @@ fn a_cost_above_the_burst_never_fits_and_leaves_no_trace() {
     assert_eq!(next.limits[0].remaining, 9);
 }
 
-/// upstash/ratelimit#156.
+/// upstash#156.
 #[test]
 fn a_denied_huge_cost_leaves_no_debt() {
     let (mut store, terms) = (Store::default(), Terms::new(1, bucket(1, SECOND, 1_000_000)));

@@ -36,6 +36,7 @@ fn mail_addresses_unicode_and_long_values_are_keys() {
     }
 }
 
+/// zae-limiter: empty and huge values.
 #[test]
 fn nothing_repeated_and_too_long_are_refused() {
     let none: [(&str, &str); 0] = [];

@@ -21,6 +21,20 @@ fn a_full_bucket_admits_exactly_its_burst_when_the_rate_does_not_divide_a_second
     }
 }
 
+/// redis-cell#50: at 60 ms a token a key was forgotten at once.
+#[test]
+fn a_key_of_a_thousand_a_minute_is_remembered_from_the_first_call_on() {
+    let (mut store, terms) = (Store::default(), Terms::new(1, bucket(1000, 60 * SECOND, 1000)));
+    for left in (0..1000).rev() {
+        let decision = store.ask(&single(&terms, 1), at(0)).decision;
+        assert_eq!((decision.is_allowed(), decision.limits[0].remaining), (true, left));
+        let item = store.item.as_ref().unwrap();
+        let full = at(0) + decision.limits[0].reset_after;
+        assert!(!item.is_expired(full) && item.expires_at.unwrap() > at(0).as_secs(), "{left} left");
+    }
+    assert!(!store.allows(&terms, 1, at(0)));
+}
+
 /// firecracker PR#3370, polaris PR#3433: fractions of a token were lost at each call.
 #[test]
 fn a_call_each_900_ms_at_1_per_second_loses_no_fraction() {

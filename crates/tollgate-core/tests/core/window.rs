@@ -49,7 +49,7 @@ fn at_the_boundary_of_two_windows() {
     assert_eq!(admitted(every(100, MINUTE, true), calls), 150);
 }
 
-/// 80 in the last window, 30 in this one, 15 s into a minute: the estimate is 90.
+/// 80 in the last window, 30 in this one, 15 s into a minute: the estimate is 90. upstash#61: what is left counts the window before.
 #[test]
 fn the_estimate_weighs_the_window_before() {
     let window = every(100, MINUTE, true);

@@ -1,5 +1,4 @@
-//! Whatever comes in: no panic, no 5xx, and a `Retry-After` that is neither 0 nor too short (flask-limiter#62,
-//! kubevuln PR#755, floe#469, AspNetCoreRateLimit#415).
+//! Whatever comes in: no panic, no 5xx, and a `Retry-After` that is neither 0 nor too short.
 
 use crate::support::{App, SAMPLE, facts, request};
 use axum::body::Body;
@@ -23,6 +22,7 @@ fn policy(n: u64, period_ms: u64, burst: u64) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    /// floe#469, AspNetCoreRateLimit#415: a header was an exception and a 500.
     #[test]
     fn any_request_is_answered_without_a_server_error(
         path in "(/api/search|/api/orders|/api/export|/[ -~]{0,20}|/%[0-9a-f]{2})([?][!-~]{0,40})?",
@@ -56,6 +56,7 @@ proptest! {
         let _ = (facts.claim(&text), facts.context(&text), facts.source_address());
     }
 
+    /// flask-limiter#62, kubevuln PR#755: 0, or truncated.
     #[test]
     fn retry_after_is_at_least_one_second_and_never_below_the_true_wait(
         n in 1_u64..2000, period_ms in 1_u64..10_000_000, burst in 1_u64..20, pause_ms in 0_u64..100_000,

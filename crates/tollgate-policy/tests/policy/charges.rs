@@ -74,6 +74,7 @@ fn plans_select_figures() {
     assert!(matches!(burst(Some("gold")), Err(Error::UnknownPlan { .. })));
 }
 
+/// zae-limiter: a name that no limit has is an error.
 #[test]
 fn wrong_names_and_keys_are_errors_that_say_what_is_wanted() {
     let policy = policy(FULL);
@@ -169,6 +170,7 @@ fn a_limit_with_an_item_of_its_own_is_charged_apart() {
     assert_eq!(all, [None, Some(month.clone())]);
 }
 
+/// CVE-2026-27695: nor need one limit.
 #[test]
 fn a_limit_with_shards_is_charged_apart_and_kept_in_all_of_them() {
     let text = SEVERAL.replace("own_item = true\natomic = true", "shards = 4").replace("1000/day", "1001/day");

@@ -137,6 +137,7 @@ fn keys() {
     one(&extra("").replace("limits.a", "limits.\"a b\""), "2:9", "limit name \"a b\" must be 1 to 64");
 }
 
+/// redis-cell#41: a limit of 0 crashed. rate-limiter-flexible's Dynamo store: a duration of 0 or less let everything pass.
 #[test]
 fn figures() {
     one(&limit("key = [\"user\"]"), "2:1", "[limits.a] has no `rate`");
@@ -144,6 +145,7 @@ fn figures() {
     one(&rate("50"), "4:8", "rate must be a string, not an integer");
     one(&rate("\"0/h\""), "4:8", "rate must be a whole number from 1 to 1,000,000,000,000, not 0");
     one(&key_rate("\"5/0s\""), "4:8", "period must be from 1 ns to 200 years, not 0");
+    one(&key_rate("\"5/-1s\""), "4:8", "negative");
     one(&rate("\"-5/s\""), "4:8", "negative");
     one(&rate("\"1.5/s\""), "4:8", "digits only");
     one(&rate("\"1_000/s\""), "4:8", "digits only");
@@ -464,6 +466,7 @@ fn the_other_keys_of_a_limit() {
     one(&extra("message = 5"), "5:11", "must be a table");
 }
 
+/// rate-limiter-flexible, zae-limiter: costs of -5, NaN and 0.5.
 #[test]
 fn charges() {
     let charge = |charge: &str| routes(&format!("[[routes]]\nmatch = \"*\"\ncharge = {charge}"));

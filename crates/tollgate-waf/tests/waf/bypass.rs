@@ -1,5 +1,4 @@
-//! Ways around a rule (CASE 53: `//api//auth/login`, `/./api/auth`, `/API/AUTH`, `/%61pi/auth`, `/webhooks/../api/auth`: Bike4Mind#1959,
-//! traceroot#2035), made by the hundred thousand: whatever an origin takes for the limited path is counted, and no exemption
+//! Ways around a rule, made by the hundred thousand: whatever an origin takes for the limited path is counted, and no exemption
 //! reaches further than its own spelling.
 
 use crate::origins::{self, routes_to};
@@ -183,6 +182,7 @@ fn a_limit_of_a_path_is_not_one_of_its_neighbours() {
     }
 }
 
+/// Bike4Mind#1959, traceroot#2035: `//api//auth/login`, `/./api/auth`, `/API/AUTH`, `/%61pi/auth`, `/webhooks/../api/auth`.
 #[test]
 fn no_spelling_that_an_origin_takes_for_the_path_gets_past_its_limit() {
     let rules = Assumptions::ALL.map(|assumptions| rules(SAMPLE).assuming(assumptions));
