@@ -60,6 +60,7 @@ pub fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime)?;
     runtime.block_on(async {
+        // Boxed where they ask the table, since the SDK's futures are large.
         match cli.command {
             Command::Dev(args) => dev::run(args).await,
             Command::Race(args) => race::run(args).await,
@@ -70,15 +71,15 @@ fn run(cli: Cli) -> Result<()> {
             Command::Policy(args) => policy::run(&args),
             Command::Explain(args) => explain::run(&args).await,
             Command::Table(args) => table::run(args).await,
-            Command::Inspect(args) => inspect::run(&args).await,
-            Command::Reset(args) => reset::run(&args).await,
-            Command::Override(args) => hold::set_override(&args).await,
-            Command::Ban(args) => hold::ban(&args).await,
-            Command::Allow(args) => hold::allow(&args).await,
-            Command::Holds(args) => holds::run(&args).await,
-            Command::Carry(args) => carry::run(&args).await,
-            Command::Forget(args) => forget::run(&args).await,
-            Command::Session(args) => session::run(&args).await,
+            Command::Inspect(args) => Box::pin(inspect::run(&args)).await,
+            Command::Reset(args) => Box::pin(reset::run(&args)).await,
+            Command::Override(args) => Box::pin(hold::set_override(&args)).await,
+            Command::Ban(args) => Box::pin(hold::ban(&args)).await,
+            Command::Allow(args) => Box::pin(hold::allow(&args)).await,
+            Command::Holds(args) => Box::pin(holds::run(&args)).await,
+            Command::Carry(args) => Box::pin(carry::run(&args)).await,
+            Command::Forget(args) => Box::pin(forget::run(&args)).await,
+            Command::Session(args) => Box::pin(session::run(&args)).await,
             Command::Waf(args) => waf::run(&args).await,
         }
     })

@@ -172,13 +172,14 @@ const THIRD: &str = "key = ['client_ip']\npenalty = { first = '1min', edge_after
 #[test]
 fn who_is_kept_out_is_said_by_the_limit_and_by_the_edge() {
     let policy = policy(&kept_out(THIRD, "stage = 'block'\nkeep_out = {}"));
-    assert_eq!(policy.limit("a").unwrap().penalty().unwrap().edge_after(), Some(2));
-    let keeps_out = policy.edge().unwrap().keeps_out.clone().unwrap();
+    assert_eq!(policy.limit("a").expect("a limit").penalty().expect("a penalty").edge_after(), Some(2));
+    let keeps_out = policy.edge().expect("an edge").keeps_out.clone().expect("somebody");
     assert_eq!((keeps_out.most, keeps_out.stage, keeps_out.priority), (1000, Stage::Block, 39));
     assert_eq!((keeps_out.retry_after, keeps_out.body), (Duration::from_secs(300), None));
     let given = "bodies = { slow = { type = 'text', content = 'x' } }\n\
                  keep_out = { most = 20, stage = 'block', body = 'slow', retry_after = '1h', priority = 3 }";
-    let keeps_out = crate::policy(&kept_out(THIRD, given)).edge().unwrap().keeps_out.clone().unwrap();
+    let keeps_out =
+        crate::policy(&kept_out(THIRD, given)).edge().expect("an edge").keeps_out.clone().expect("somebody");
     assert_eq!((keeps_out.most, keeps_out.priority, keeps_out.body.as_deref()), (20, 3, Some("slow")));
     assert_eq!(keeps_out.retry_after, Duration::from_secs(3600));
 }
@@ -195,7 +196,7 @@ fn nobody_is_kept_out_by_half_of_it() {
     one(THIRD, "keep_out = { priority = 40 }", "8:1", "as `keep_out` has");
     one(THIRD, "keep_out = { stage = 'captcha', retry_after = '1h' }", "7:47", "blocks none");
     one(THIRD, "keep_out = {}\negress = { kept-out = ['192.0.2.0/24'] }", "7:12", "an egress set is named `kept-out`");
-    let idle = Policy::parse(&kept_out("key = ['client_ip']", "keep_out = {}")).unwrap().warnings;
+    let idle = Policy::parse(&kept_out("key = ['client_ip']", "keep_out = {}")).expect("a policy").warnings;
     assert!(idle.iter().any(|warning| warning.message.contains("keeps nobody out")), "{idle:?}");
 }
 
@@ -204,7 +205,7 @@ fn whoever_shares_an_address_is_never_kept_out() {
     let proxies = "[identity]\nclient_ip = { trusted_proxies = ['198.51.100.0/24', '2001:db8:7::/64'] }\n[limits.a]";
     let edge = "keep_out = {}\negress = { hq = ['203.0.113.0/25', '2001:db8:1::/48'] }";
     let policy = policy(&kept_out(THIRD, edge).replace("[limits.a]", proxies));
-    let never = |block: &str| policy.is_never_kept_out(&tollgate_policy::Cidr::of_client(block).unwrap());
+    let never = |block: &str| policy.is_never_kept_out(&tollgate_policy::Cidr::of_client(block).expect("a block"));
     for block in
         ["203.0.113.7", "198.51.100.255", "2001:db8:1:5::/64", "2001:db8:7::/64", "2001:db8::/32", "203.0.112.0/23"]
     {
