@@ -15,7 +15,7 @@ use tollgate_core::take::{Moment, Take};
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Bucket, Charge, Charges, Held, Item, ItemKey, LimitName, Shard, Terms};
 use tollgate_dynamodb::admin::{self, Inspection};
-use tollgate_dynamodb::{attributes, partition_key};
+use tollgate_dynamodb::partition_key;
 use tollgate_policy::{KeySecrets, rate_text};
 
 /// What the table remembers of a caller.
@@ -164,7 +164,7 @@ fn view(key: &ItemKey, shards: Option<NonZeroU16>, secrets: &KeySecrets, inspect
         hold: Told::of(whole.as_ref(), now),
         limits: limits.collect::<Result<_>>()?,
         expires_at: item.expires_at,
-        raw: raw.filter(|_| exists).as_ref().map(attributes::plain).unwrap_or_default(),
+        raw: raw.filter(|_| exists).unwrap_or_default(),
     })
 }
 

@@ -33,8 +33,8 @@ pub struct Inspection {
     pub now: Timestamp,
     /// The item, or `None` if there is none. One that is past its `expires_at` and not deleted yet reads as none.
     pub item: Option<Item>,
-    /// The raw attributes, whatever they are.
-    pub raw: Option<Attributes>,
+    /// The raw attributes as text, whatever they are, sorted by name.
+    pub raw: Option<BTreeMap<String, String>>,
 }
 
 /// Reads an item. Limits whose attributes cannot be read are only in `raw`.
@@ -47,7 +47,7 @@ pub async fn inspect(store: &DynamoStore, item: &ItemKey) -> Result<Inspection> 
     let now = store.moment().now;
     let item =
         raw.as_ref().map(|found| attributes::to_item(found, &[])).transpose()?.filter(|item| !item.is_expired(now));
-    Ok(Inspection { now, item, raw })
+    Ok(Inspection { now, item, raw: raw.as_ref().map(attributes::plain) })
 }
 
 /// Fills an item's buckets, or the one of `only`, and forgets their locks. Returns the limits that were not full, or remembered one.

@@ -90,6 +90,7 @@ impl Connected {
     }
 
     /// Where the credentials of this process come from.
+    #[doc(hidden)]
     #[must_use]
     pub fn credentials(&self) -> Option<SharedCredentialsProvider> {
         self.sdk.credentials_provider()
@@ -148,6 +149,7 @@ fn http_client(connection: &Connection) -> Result<SharedHttpClient> {
 
 /// Endpoints, Region and credentials as the environment says, for clients of other services of AWS. Sends nothing. What a request may take,
 /// connection included, is [`LONGEST`]; the SDK repeats nothing unless a client says otherwise.
+#[doc(hidden)]
 pub async fn services() -> SdkConfig {
     let client = aws_smithy_http_client::Builder::new().pool_idle_timeout(Connection::IDLE_AT_MOST);
     let client = client.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();

@@ -68,6 +68,7 @@ impl Items {
     }
 
     /// A call, whose writes have the deadline together.
+    #[doc(hidden)]
     #[must_use]
     pub fn begin(&self) -> Call<'_> {
         Call { items: self, patience: Patience::new(self.deadline.get()) }
@@ -75,6 +76,7 @@ impl Items {
 }
 
 /// The writes that are one answer together, and the time that is left for them.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Call<'i> {
     items: &'i Items,

@@ -15,8 +15,8 @@
 //! | [`store`] | the [`Store`] trait, and [`DynamoStore`], one table of the real thing |
 //! | [`items`] | [`Items`]: conditional writes of others than the limiter, such as one-time codes |
 //! | [`kept_out`] | addresses that are to be kept out in front |
-//! | [`expression`] | a core `Write` as `UpdateExpression` and `ConditionExpression` |
-//! | [`attributes`] | the item as DynamoDB attributes, both ways; what it costs to write |
+//! | `expression` (of our own crates) | a core `Write` as `UpdateExpression` and `ConditionExpression` |
+//! | `attributes` (of our own crates) | the item as DynamoDB attributes, both ways; what it costs to write |
 //! | [`partition_key`] | an item's key as the table's `pk` |
 //! | [`clock`] | the system clock, and its offset from the table's, told from `Date` headers |
 //! | [`admin`] | what an operator does to a key: look, reset, ban, override, forget |
@@ -24,18 +24,23 @@
 //! | [`connect`](mod@connect) | the SDK client: one TLS stack, no retries, no hidden waits |
 //! | [`meter`] | what is counted; exporters come in from outside |
 //!
+//! Whatever has types of the SDK in its signature is hidden from these pages and not covered by the version: our own crates share it.
+//!
 //! # One table
 //!
 //! `pk` (string) is the partition key; there is no sort key. Per limit an item keeps `<limit>.tat`, `.f`, `.b` and
 //! `.g`, and `.p` once it has locked the key; per item `h` (horizon), `expires_at` (TTL, epoch seconds) and, when an operator has set something, `hold`.
 
 pub mod admin;
+#[doc(hidden)]
 pub mod attributes;
 pub mod breaker;
+#[doc(hidden)]
 pub mod cause;
 pub mod clock;
 pub mod connect;
 mod error;
+#[doc(hidden)]
 pub mod expression;
 pub mod items;
 pub mod kept_out;
@@ -60,4 +65,6 @@ pub use items::Items;
 pub use limiter::{Limiter, Settled, Taken};
 pub use meter::{Counters, Event, Meter};
 pub use since::Since;
-pub use store::{DynamoStore, Store, Transacted, Updated, Written};
+#[doc(hidden)]
+pub use store::Updated;
+pub use store::{DynamoStore, Store, Transacted, Written};

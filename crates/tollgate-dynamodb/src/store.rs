@@ -47,6 +47,7 @@ pub enum Transacted {
 }
 
 /// What became of an update whose answer arrived, whatever the item is about.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Updated {
     /// Its condition held; these are the item's attributes afterwards.
@@ -182,6 +183,7 @@ impl DynamoStore {
     /// # Errors
     ///
     /// Whatever keeps the table from being read.
+    #[doc(hidden)]
     pub async fn attributes(&self, item: &ItemKey) -> Result<Option<Attributes>> {
         self.get(&partition_key::of(item)).await
     }
@@ -335,6 +337,7 @@ impl DynamoStore {
     /// # Errors
     ///
     /// Whatever keeps the table from answering; [`Error::fate`] says whether the write may have been applied.
+    #[doc(hidden)]
     pub async fn update(&self, pk: &str, rendered: Expressions) -> Result<Updated> {
         let request = self.client().await.update_item().table_name(&self.table);
         let request = request

@@ -10,7 +10,7 @@
 //! | [`grant`] | an authentication that is good for one action, once |
 //! | [`distinct`](mod@distinct) | whether two factors are two |
 //! | [`judge`] | whether a caller may go on |
-//! | [`storage`] | those writes as DynamoDB expressions, items as attributes |
+//! | `storage` | those writes as DynamoDB expressions, items as attributes |
 //! | [`sessions`] | [`Sessions`]: drives them against the table |
 //! | `factors` (feature `factors`) | second factors: authenticator apps, passkeys, recovery codes |
 //! | `tenant` (feature `factors`) | what a tenant asks of factors, and what one proves by that |
@@ -42,6 +42,7 @@ pub mod grant;
 pub mod judge;
 pub mod record;
 pub mod sessions;
+#[doc(hidden)]
 pub mod storage;
 #[cfg(feature = "factors")]
 pub mod tenant;

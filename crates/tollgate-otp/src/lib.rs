@@ -10,7 +10,7 @@
 //! | [`write`](mod@write) | the conditional writes, as data: what they require and what they leave behind |
 //! | [`issue`] | the protocol of sending: which write comes next, or why no code is sent |
 //! | [`verify`] | the protocol of verifying: count, compare, use |
-//! | [`storage`] | those writes as DynamoDB expressions, the item as attributes |
+//! | `storage` | those writes as DynamoDB expressions, the item as attributes |
 //! | [`otp`] | [`Otp`]: drives both against the table |
 //! | [`destination`] | the number or address that a code goes to, or why none is sent |
 //! | [`directory`] | who has verified which number and address |
@@ -43,6 +43,7 @@ pub mod item;
 pub mod otp;
 pub mod pumping;
 pub mod sealed;
+#[doc(hidden)]
 pub mod storage;
 pub mod verify;
 pub mod write;

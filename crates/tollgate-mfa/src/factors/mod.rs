@@ -11,7 +11,7 @@
 //! | [`account`] | what is remembered of an account |
 //! | [`write`](mod@write) | the conditional writes on it, as data |
 //! | [`attempt`] | the protocol of a code: count, compare, mark |
-//! | [`storage`] | those writes as DynamoDB expressions, the item as attributes |
+//! | `storage` | those writes as DynamoDB expressions, the item as attributes |
 //! | [`vault`] | who seals the secrets that have to be read again |
 //! | [`driver`] | [`Factors`]: drives them against the table |
 //!
@@ -33,6 +33,7 @@ pub mod attempt;
 pub mod driver;
 pub mod passkey;
 pub mod recovery;
+#[doc(hidden)]
 pub mod storage;
 pub mod totp;
 pub mod tries;

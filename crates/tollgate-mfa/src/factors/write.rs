@@ -1,6 +1,6 @@
 //! The conditional writes of an account's item, as data.
 //!
-//! [`Write::apply`] is the meaning of what [`storage`](super::storage) renders. Invariant: a write changes an item only if all of its
+//! [`Write::apply`] is the meaning of what `storage` renders. Invariant: a write changes an item only if all of its
 //! checks hold, and then all of it.
 
 use super::account::{Account, CodeKind, Kind, Pending, Recovery, Totp};

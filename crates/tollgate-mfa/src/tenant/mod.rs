@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | [`judge`](mod@judge) | what a factor of an account proves, by rules; what the account lacks |
 //! | [`document`] | a tenant's rules, those that are coming, and how one takes the place of another |
-//! | [`storage`] | them as an item of the table, and the one write of it |
+//! | `storage` | them as an item of the table, and the one write of it |
 //! | [`driver`] | reads and writes them |
 //!
 //! `judge` and `document` are pure: no I/O and no clock.
@@ -23,6 +23,7 @@
 pub mod document;
 pub mod driver;
 pub mod judge;
+#[doc(hidden)]
 pub mod storage;
 
 pub use document::{Next, Refusal, Tenant, Wish};

@@ -10,7 +10,7 @@
 //! | [`judge`](mod@judge) | from the one to the other |
 //! | [`suspicion`] | what it asks of one who wants a message now |
 //! | [`credit`] | that codes were verified, summed |
-//! | [`storage`] | both as items of the table |
+//! | `storage` | both as items of the table |
 //! | [`guard`] | what whoever sends reads and counts |
 //! | [`watch`](mod@watch) | what judges, every minute |
 //!
@@ -25,6 +25,7 @@ pub mod evidence;
 pub mod guard;
 pub mod judge;
 pub mod ladder;
+#[doc(hidden)]
 pub mod storage;
 pub mod suspicion;
 pub mod watch;

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`challenge`] | what an authenticator is asked to sign, and whose answer counts |
 //! | [`relying_party`] | what authenticators say: asked for, parsed, verified |
-//! | [`storage`] | the writes as DynamoDB expressions, items as attributes |
+//! | `storage` | the writes as DynamoDB expressions, items as attributes |
 //! | `driver` | drives them against the table: the methods of [`Factors`](super::Factors) on passkeys |
 //!
 //! Invariants: the counter of a passkey never goes back; one that the account's item does not name proves nothing.
@@ -12,6 +12,7 @@
 pub mod challenge;
 mod driver;
 pub mod relying_party;
+#[doc(hidden)]
 pub mod storage;
 
 pub use challenge::{Ceremony, Challenge, ChallengeId, Use};
