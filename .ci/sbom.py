@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sbom.py PACKAGE EXECUTABLE TARGET FILE: the software bill of materials of an executable, as CycloneDX 1.6 in JSON.
+"""sbom.py FOLDER PACKAGE:EXECUTABLE:TARGET...: the software bill of materials of each executable, as CycloneDX 1.6 in JSON.
 
 What is in it is what Cargo resolves for that package alone on that target (`cargo tree`): `cargo metadata`, which other tools read, resolves
 the whole workspace at once, so that a function would seem to have in it what only the command has. Crates that only ran while it was
@@ -15,7 +15,7 @@ import tomllib
 import uuid
 from datetime import datetime, timezone
 
-from cyclonedx.factory.license import LicenseFactory
+from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentScope, ComponentType
@@ -24,6 +24,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
+VALIDATOR = JsonStrictValidator(SchemaVersion.V1_6)
 LINE = re.compile(r"^(\d+)(\S+) v(\S+)(?: \(.*\))?\t(.*?)(?: \(\*\))?$")
 
 
@@ -64,7 +65,8 @@ def component(crate, licence, checksum, runs):
     )
 
 
-def main(package, executable, target, file):
+def write(package, executable, target, file):
+    """The file of one executable."""
     root, licences, edges = tree(package, target, "normal,build")
     _, runs, _ = tree(package, target, "normal,no-proc-macro")
     with open("Cargo.lock", "rb") as lock:
@@ -87,7 +89,7 @@ def main(package, executable, target, file):
     for crate, needed in edges.items():
         bom.register_dependency(components[crate], [components[other] for other in needed])
     text = JsonV1Dot6(bom).output_as_string(indent=1)
-    if wrong := JsonStrictValidator(SchemaVersion.V1_6).validate_str(text):
+    if wrong := VALIDATOR.validate_str(text):
         sys.exit(f"{file} would not be CycloneDX 1.6: {wrong}")
     with open(file, "w", encoding="utf-8") as out:
         out.write(text + "\n")
@@ -95,6 +97,8 @@ def main(package, executable, target, file):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) < 3:
         sys.exit(__doc__.splitlines()[0])
-    main(*sys.argv[1:])
+    for each in sys.argv[2:]:
+        package, executable, target = each.split(":")
+        write(package, executable, target, f"{sys.argv[1]}/{executable}.cdx.json")

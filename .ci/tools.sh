@@ -34,16 +34,15 @@ unpublished() {
         python3 -c 'import json, sys; print(*(p["name"] for p in json.load(sys.stdin)["packages"] if p["publish"] == []), sep="\n")'
 }
 
-# What is shipped: package and executable. The first eight are functions.
-shipped="limiter:limiter sample-api:sample-api authorizer:authorizer otp:otp otp:courier mfa:mfa sentinel:sentinel webhook:webhook tollgate-cli:tollgate"
+# What is shipped: package, executable and target.
+arm64=aarch64-unknown-linux-gnu
+shipped=(
+    limiter:limiter:$arm64 sample-api:sample-api:$arm64 authorizer:authorizer:$arm64 otp:otp:$arm64 otp:courier:$arm64
+    mfa:mfa:$arm64 sentinel:sentinel:$arm64 webhook:webhook:$arm64 tollgate-cli:tollgate:x86_64-unknown-linux-gnu
+)
 
 # sboms FOLDER: of everything that is shipped.
 sboms() {
     mkdir -p "$1"
-    local each target
-    for each in $shipped; do
-        target=aarch64-unknown-linux-gnu
-        [ "$each" != tollgate-cli:tollgate ] || target=x86_64-unknown-linux-gnu
-        "$cache/release/bin/python" .ci/sbom.py "${each%:*}" "${each#*:}" "$target" "$1/${each#*:}.cdx.json"
-    done
+    "$cache/release/bin/python" .ci/sbom.py "$1" "${shipped[@]}"
 }

@@ -36,12 +36,16 @@ pub use function::{Function, Invocation};
 pub use settings::Settings;
 
 use crate::logs;
+use std::error::Error as StdError;
 use std::process::ExitCode;
+
+/// What ends a function: an [`InitError`], or an error of the Runtime API.
+pub type Failure = Box<dyn StdError + Send + Sync>;
 
 /// The whole of the `main` of a function that decides: [`run`], with the function's parts.
 pub fn main<S>(serve: S) -> ExitCode
 where
-    S: AsyncFnOnce(Function) -> Result<(), lambda_runtime::Error>,
+    S: AsyncFnOnce(Function) -> Result<(), Failure>,
 {
     run(async || serve(Function::from_environment().await?).await)
 }
@@ -55,7 +59,7 @@ where
 /// The exit code is 1 if init fails, which Lambda has then been told, or if the Runtime API does.
 pub fn run<S>(serve: S) -> ExitCode
 where
-    S: AsyncFnOnce() -> Result<(), lambda_runtime::Error>,
+    S: AsyncFnOnce() -> Result<(), Failure>,
 {
     logs::init();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
