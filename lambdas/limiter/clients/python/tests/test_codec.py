@@ -80,15 +80,24 @@ class Answers(unittest.TestCase):
         for name, value in {"allowed": 1, "remaining": "1", "retry_after_ms": 0.5, "reset_ms": True, "source": None}.items():
             with self.assertRaises(OutcomeUnknown):
                 decode({**self.ANSWER, name: value})
-        for answer in (None, [], "allowed", {"errorType": "BadRequest"}):
+        others: list[object] = [None, [], "allowed", {"errorType": "BadRequest"}]
+        for answer in others:
             with self.assertRaises(OutcomeUnknown):
                 decode(answer)
-        for answers in ([self.ANSWER], self.ANSWER):
+        for answers in (others[:1], self.ANSWER):
             with self.assertRaises(OutcomeUnknown):
                 decode_all(answers, 2)
 
     def test_a_newer_limiter_may_tell_more(self) -> None:
         self.assertEqual(decode({**self.ANSWER, "mood": "sunny"}), decode(self.ANSWER))
+
+
+class Documentation(unittest.TestCase):
+    def test_it_shows_what_is_run(self) -> None:
+        here = Path(__file__).parent
+        readme = (here.parent / "README.md").read_text()
+        for name in ("snippet.py", "signing.py"):
+            self.assertIn(f"```python\n{(here / name).read_text()}", readme, name)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,20 @@ With boto3 installed, that is who invokes; else the same request is made without
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import runpy
 import unittest
 import urllib.request
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
-from tollgate_client import BadRequest, DirectLimiter, HttpLimiter, Invoker, Limiter, Wanted
+from tollgate_client import BadRequest, Decision, DirectLimiter, HttpLimiter, Invoker, Limiter, Wanted
+
+HERE = Path(__file__).parent
 
 
 class _Unsigned:
@@ -63,6 +71,21 @@ class Conversation(unittest.TestCase):
         client = lambda_client(os.environ["TOLLGATE_LAMBDA_URL"])
         # The test that starts the function tells a name that nobody else has.
         self.speaks(DirectLimiter(client, "limiter"), os.environ["TOLLGATE_USER"])
+
+    @unittest.skipUnless("TOLLGATE_LAMBDA_URL" in os.environ and find_spec("boto3"), "boto3 or TOLLGATE_LAMBDA_URL is not there")
+    def test_what_the_documentation_shows(self) -> None:
+        local = {
+            "AWS_ENDPOINT_URL_LAMBDA": os.environ["TOLLGATE_LAMBDA_URL"],
+            "AWS_ACCESS_KEY_ID": "local",
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+        with mock.patch.dict(os.environ, local), contextlib.redirect_stdout(io.StringIO()):
+            shown = runpy.run_path(str(HERE / "snippet.py"))
+            self.assertIsInstance(shown["decision"], Decision)
+            signed = runpy.run_path(str(HERE / "signing.py"))["sign"]("POST", "https://limiter.example/v1/decisions", {"a": "b"}, b"{}")
+        self.assertTrue(signed["Authorization"].startswith("AWS4-HMAC-SHA256 "), signed)
+        self.assertEqual(signed["a"], "b")
 
 
 if __name__ == "__main__":

@@ -90,3 +90,8 @@ test("a newer limiter may tell more", () => {
   const answer = { allowed: true, limit: "a", remaining: 1, retry_after_ms: 0, reset_ms: 5, source: "table", mood: "sunny" };
   assert.equal(decode(answer).allowed, true);
 });
+
+test("the documentation shows what is run", () => {
+  const at = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+  assert.ok(at("README.md").includes(`\`\`\`ts\n${at("test/snippet.ts")}`));
+});

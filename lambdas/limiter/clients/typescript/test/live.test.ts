@@ -31,3 +31,12 @@ test("by direct invocation", { skip: skip(TOLLGATE_LAMBDA_URL) }, () => {
   // The test that starts the function tells a name that nobody else has.
   return speaks(direct(client, InvokeCommand, { functionName: "limiter", timeoutMs: 60_000 }), TOLLGATE_USER ?? "");
 });
+
+test("what the documentation shows", { skip: skip(TOLLGATE_LAMBDA_URL) }, async (context) => {
+  const local = { AWS_ACCESS_KEY_ID: "local", AWS_SECRET_ACCESS_KEY: "local", AWS_REGION: "us-east-1" };
+  Object.assign(process.env, local, { AWS_ENDPOINT_URL_LAMBDA: TOLLGATE_LAMBDA_URL });
+  const said = context.mock.method(console, "log", () => undefined);
+  await import("./snippet.js");
+  const lines = said.mock.calls.map((call) => String(call.arguments[0]));
+  assert.ok(lines.every((line) => !line.startsWith("nobody decided")), lines.join("\n"));
+});
