@@ -237,3 +237,13 @@ fn the_clients_depend_on_nothing() {
     }
     assert_eq!(imported, BTreeSet::new());
 }
+
+/// The clients' own pages are held to the same files by their tests.
+#[test]
+fn the_documentation_shows_what_is_run() {
+    let readme = std::fs::read_to_string(repository("README.md")).unwrap();
+    for (language, path) in [("python", "python/tests/snippet.py"), ("ts", "typescript/test/snippet.ts")] {
+        let snippet = std::fs::read_to_string(repository(CLIENTS).join(path)).unwrap();
+        assert!(readme.contains(&format!("```{language}\n{snippet}```")), "{path}");
+    }
+}
