@@ -10,6 +10,7 @@ import unittest
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
 from typing import Any, cast
 
 from tollgate_client import (
@@ -117,6 +118,22 @@ class Direct(unittest.TestCase):
         denied = ClientError("AccessDeniedException", 403)
         self.assertIs(self.fails(ClientError, 1, denied), denied)
         self.fails(KeyError, 1, KeyError("NoCredentialsError"))
+
+    @unittest.skipUnless(find_spec("botocore"), "botocore is not there")
+    def test_botocores_own_errors_are_known(self) -> None:
+        from botocore import exceptions as of
+
+        at: dict[str, Any] = {"endpoint_url": "https://lambda.example", "proxy_url": "http://proxy.example", "error": "x"}
+        for kind in (of.ConnectTimeoutError, of.EndpointConnectionError, of.ProxyConnectionError):
+            self.fails(Unreachable, 1, kind(**at))
+        part = {"actual_bytes": 1, "expected_bytes": 2}
+        kinds = (of.ReadTimeoutError, of.ConnectionClosedError, of.SSLError, of.HTTPClientError, of.ResponseStreamingError)
+        for error in [kind(**at) for kind in kinds] + [of.IncompleteReadError(**part)]:
+            self.fails(OutcomeUnknown, 1, error)
+        for code, status, told in (("TooManyRequestsException", 429, Throttled), ("ServiceException", 500, OutcomeUnknown)):
+            response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+            self.fails(told, 3 if status == 429 else 1, *[of.ClientError(response, "Invoke")] * 3)
+        self.fails(of.NoCredentialsError, 1, of.NoCredentialsError())
 
     def test_bad_input_is_a_value_error(self) -> None:
         error = self.fails(BadRequest, 1, {"errorType": "BadRequest", "errorMessage": "unknown limit"})

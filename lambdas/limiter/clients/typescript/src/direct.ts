@@ -55,7 +55,7 @@ function told(cause: unknown): unknown {
   const status = $metadata?.httpStatusCode;
   if (status !== undefined && status < 500) return cause;
   // Without a status, what was sent got no answer, or nothing was sent since the client could not sign.
-  const unsent = name === "CredentialsProviderError" || name === "TokenProviderError" || cause instanceof TypeError;
+  const unsent = name === "CredentialsProviderError" || name === "TokenProviderError";
   return unsent ? cause : new OutcomeUnknown(textOf(cause), { cause });
 }
 

@@ -49,8 +49,8 @@ export class OutcomeUnknown extends TollgateError {
   override readonly mayHaveCharged = true;
 }
 
-/** Codes of Node.js for a connection that was never there. */
-const NO_CONNECTION = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
+/** Codes of Node.js for a connection that was never there; `EHOSTUNREACH` and the like may come while an answer is waited for. */
+const NO_CONNECTION = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
 
 /** Whether `error`, or what it was caused by, says that there was no connection. */
 export function isUnreachable(error: unknown): boolean {

@@ -101,6 +101,9 @@ test("the SDK's own errors pass as they are", async () => {
   await serving([[403, { message: "not authorized" }, thrown("AccessDeniedException")]], async (url) => {
     await assert.rejects(invoking(url).decide(WANTED), { name: "AccessDeniedException" });
   });
+  const unsigned = Object.assign(new Error("no credentials"), { name: "CredentialsProviderError" });
+  const client = new LambdaClient({ region: "us-east-1", maxAttempts: 1, credentials: () => Promise.reject(unsigned) });
+  await assert.rejects(direct(client, InvokeCommand, { functionName: "limiter" }).decide(WANTED), unsigned);
 });
 
 test("what was throttled is asked again a few times", async () => {

@@ -9,6 +9,10 @@ from ._client import Limiter
 from ._codec import parse
 from ._errors import BadRequest, OutcomeUnknown, Throttled, Unavailable, Unreachable
 
+# Classes of botocore: there was no connection; or there was one, and what came back, if anything, is not whole.
+NOT_SENT = {"ConnectTimeoutError", "EndpointConnectionError", "ProxyConnectionError"}
+NO_ANSWER = {"HTTPClientError", "IncompleteReadError", "ResponseStreamingError", "SSLError"}
+
 
 class Invoker(Protocol):
     """What is used of a client of Lambda: `boto3.client("lambda")` is one."""
@@ -53,12 +57,9 @@ def _told(error: Exception) -> Exception | None:
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
         return OutcomeUnknown(str(error)) if status >= 500 else None
     names = {kind.__name__ for kind in type(error).__mro__}
-    if names & {"ConnectTimeoutError", "EndpointConnectionError", "ProxyConnectionError"}:
+    if names & NOT_SENT:
         return Unreachable(str(error))
-    # botocore's errors of the connection, and those of whoever reads the payload.
-    if names & {"HTTPClientError", "ResponseStreamingError", "ReadTimeoutError", "ProtocolError"}:
-        return OutcomeUnknown(str(error))
-    return OutcomeUnknown(str(error)) if isinstance(error, OSError) else None
+    return OutcomeUnknown(str(error)) if names & NO_ANSWER or isinstance(error, OSError) else None
 
 
 def _failure(report: object) -> Exception:
