@@ -7,6 +7,7 @@ mod aws;
 mod direct;
 mod emf;
 mod events;
+mod example;
 mod grants;
 mod harness;
 mod http;
