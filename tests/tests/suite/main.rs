@@ -16,6 +16,7 @@ mod console;
 mod contention;
 mod corpus;
 mod deadline;
+mod deploy;
 mod dev;
 mod factors;
 mod failure;

@@ -111,7 +111,7 @@ fn warn_if_forgeable(report: &mut Report<'_>, entry: &LimitEntry, limit: &Limit,
     let mut dimensions = limit.key().iter().flat_map(KeyPart::alternatives);
     if let Some(dimension) = dimensions.find(|dimension| hops(dimension) > 0) {
         let message = format!(
-            "limit `{}` has `edge_after`, and `{dimension}` is what {} trusted hops tell: whoever reaches the gateway past them has \
+            "limit `{}` has `edge_after`, and `{dimension}` goes by `trusted_hops = {}`: whoever reaches the gateway past them has \
              anybody kept out",
             limit.name(),
             hops(dimension)
