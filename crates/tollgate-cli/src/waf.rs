@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tollgate::Connection;
 use tollgate_policy::EdgeScope;
-use tollgate_waf::aws::{AwsWaf, CLOUDFRONT_REGION};
+use tollgate_waf::aws::AwsWaf;
 use tollgate_waf::converge::{self, Change, Patience, RuleStatus, Wanted};
-use tollgate_waf::{WebAcl, capacity, check, output as written, render};
+use tollgate_waf::{CLOUDFRONT_REGION, WebAcl, capacity, check, output as written, render};
 
 /// Paths that are shown of a sample.
 const SHOWN: usize = 5;
@@ -175,8 +175,6 @@ fn text(rule: &RuleStatus) -> String {
         }
         Err(why) => format!("not known: {why}"),
     };
-    format!(
-        "{} ({})\n  over the limit now: {limited}\n  caught in three hours (a sample): {sampled}\n",
-        rule.rule, rule.action
-    )
+    let of = if rule.is_rate_based { "over the limit" } else { "kept out" };
+    format!("{} ({})\n  {of} now: {limited}\n  caught in three hours (a sample): {sampled}\n", rule.rule, rule.action)
 }

@@ -25,9 +25,6 @@ use std::time::Duration;
 use tollgate_dynamodb::cause::root_cause;
 use tollgate_dynamodb::connect::{Connected, Connection, connect};
 
-/// The Region of ACLs for CloudFront (API Reference, "Scope").
-pub const CLOUDFRONT_REGION: &str = "us-east-1";
-
 /// AWS WAF in a Region.
 #[derive(Debug, Clone)]
 pub struct AwsWaf(Client);

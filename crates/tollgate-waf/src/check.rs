@@ -4,11 +4,11 @@
 //! "AWS WAF quotas".
 
 use crate::capacity;
-use crate::model::WebAcl;
+use crate::model::{CLOUDFRONT_REGION, WebAcl};
 use crate::shape::{self, Api};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tollgate_policy::Edge;
+use tollgate_policy::{Edge, EdgeScope};
 
 /// Characters of a regular expression.
 const MOST_EXPRESSION: usize = 512;
@@ -42,7 +42,12 @@ pub fn acl(acl: &Value) -> Vec<String> {
 #[must_use]
 pub fn rendered(of: &WebAcl) -> Vec<String> {
     let arn = |name: &str| name.to_owned();
-    acl(&shape::new_acl(of, &Api(arn)).into()).into_iter().chain(capacity(of)).collect()
+    acl(&shape::new_acl(of, &Api(arn)).into())
+        .into_iter()
+        .chain(names(of))
+        .chain(capacity(of))
+        .chain(logging(of))
+        .collect()
 }
 
 /// Whether the policy's rules alone take more than an ACL has.
@@ -50,6 +55,24 @@ fn capacity(of: &WebAcl) -> Option<String> {
     let units = capacity::of(&of.rules);
     (units > capacity::MOST)
         .then(|| format!("its rules take about {units} capacity units, and an ACL has {} at most", capacity::MOST))
+}
+
+/// Names that are longer than WAF takes, with the prefix before them.
+fn names(of: &WebAcl) -> Vec<String> {
+    let rules = of.rules.iter().map(|rule| ("rule", &rule.name));
+    let sets = of.ip_sets.iter().map(|set| ("IP set", &set.name));
+    let bodies = of.bodies.keys().map(|key| ("body", key));
+    let all = rules.chain(sets).chain(bodies).filter(|(_, name)| name.len() > Edge::MOST_NAME);
+    let most = Edge::MOST_NAME;
+    all.map(|(what, name)| format!("the name of {what} {name} has {} characters, {most} at most", name.len())).collect()
+}
+
+/// Whether requests of CloudFront would be logged to where WAF does not log them (Developer Guide, "Logging destinations"). Buckets, whose
+/// ARNs have no Region, may be anywhere.
+fn logging(of: &WebAcl) -> Option<String> {
+    let destination = &of.logging.as_ref().filter(|_| of.scope == EdgeScope::CloudFront)?.destination;
+    let region = destination.split(':').nth(3).filter(|region| !region.is_empty() && *region != CLOUDFRONT_REGION)?;
+    Some(format!("requests of CloudFront are logged in {CLOUDFRONT_REGION}, and {destination} is in {region}"))
 }
 
 /// Why no ACL can be put on a resource, or not this one: `None` if it can.
@@ -63,13 +86,15 @@ pub fn resource(arn: &str, is_cloudfront: bool) -> Option<&'static str> {
         "lambda" => {
             Some("AWS WAF does not take function URLs; put a CloudFront distribution in front (scope = \"cloudfront\")")
         }
-        _ if is_cloudfront => {
-            Some("a distribution names its ACL itself (WebACLId of its configuration), and takes nothing else")
-        }
+        // The one that is associated, and global all the same (API Reference, `CreateWebACL`, "Scope").
+        "amplify" => (!is_cloudfront).then_some("an Amplify app takes an ACL of scope = \"cloudfront\""),
+        _ if is_cloudfront => Some(
+            "an ACL of scope = \"cloudfront\" is for distributions, which name it themselves (WebACLId of their configuration), and Amplify apps",
+        ),
         "cloudfront" => Some(
             "a distribution takes an ACL of scope = \"cloudfront\", and names it itself (WebACLId of its configuration)",
         ),
-        "apigateway" | "elasticloadbalancing" | "appsync" | "cognito-idp" | "apprunner" | "ec2" | "amplify" => None,
+        "apigateway" | "elasticloadbalancing" | "appsync" | "cognito-idp" | "apprunner" | "ec2" => None,
         _ => Some("it is not the ARN of a REST API's stage, a load balancer or another resource that AWS WAF takes"),
     }
 }

@@ -46,6 +46,8 @@ pub mod output;
 pub mod render;
 mod shape;
 
-pub use model::{Action, Body, Catches, Field, IpSet, Logging, Position, Rate, Rule, Statement, Transform, WebAcl};
+pub use model::{
+    Action, Body, CLOUDFRONT_REGION, Catches, Field, IpSet, Logging, Position, Rate, Rule, Statement, Transform, WebAcl,
+};
 pub use offline::offline;
-pub use shape::TAG;
+pub use shape::{ACL_TAG, TAG};

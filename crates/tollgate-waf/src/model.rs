@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use tollgate_policy::{BodyKind, Cidr, EdgeScope, ForwardedAddress};
 
+/// The Region of ACLs for CloudFront (API Reference, "Scope").
+pub const CLOUDFRONT_REGION: &str = "us-east-1";
+
 /// The rules of one policy, and what they need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -12,6 +12,9 @@ use tollgate_policy::{BodyKind, EdgeScope};
 /// The tag of what a policy owns. Its value is the policy's prefix.
 pub const TAG: &str = "tollgate";
 
+/// The tag that says whose ACL it is for: two ACLs of one account may go by one prefix. Its value is the ACL's name.
+pub const ACL_TAG: &str = "tollgate-acl";
+
 /// Who takes it.
 pub(crate) trait Spelling {
     /// The key and value of the reference to an IP set.
@@ -43,7 +46,13 @@ pub(crate) fn scope(scope: EdgeScope) -> &'static str {
 
 /// The tags of what a policy owns.
 pub(crate) fn tags(acl: &WebAcl) -> Value {
-    json!([{ "Key": TAG, "Value": acl.prefix }])
+    json!([{ "Key": TAG, "Value": acl.prefix }, { "Key": ACL_TAG, "Value": acl.name }])
+}
+
+/// Whether what has these tags is the policy's. Versions before this one have not said for which ACL.
+pub(crate) fn is_tagged(acl: &WebAcl, tags: &[Value]) -> bool {
+    let of = |key: &str| tags.iter().find(|tag| tag["Key"] == key).map(|tag| &tag["Value"]);
+    of(TAG).is_some_and(|prefix| *prefix == acl.prefix) && of(ACL_TAG).is_none_or(|name| *name == acl.name)
 }
 
 /// What an ACL has that we make: requests that no rule stops pass.
@@ -89,7 +98,8 @@ pub(crate) fn logging(logging: &Logging) -> Map<String, Value> {
     let header = |name: &str| json!({ "SingleHeader": { "Name": name } });
     let mut made = Map::new();
     made.insert("LogDestinationConfigs".to_owned(), json!([logging.destination]));
-    let redacted = json!([header("authorization"), header("cookie"), { "QueryString": {} }]);
+    // `x-api-key` is where API Gateway looks for a key.
+    let redacted = json!([header("authorization"), header("cookie"), header("x-api-key"), { "QueryString": {} }]);
     made.insert("RedactedFields".to_owned(), redacted);
     if !logging.keeps_all {
         let caught =

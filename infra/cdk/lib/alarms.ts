@@ -11,6 +11,9 @@ type Metric = Required<Pick<cloudwatch.CfnAlarmProps, "namespace" | "metricName"
 /** What is summed: names of metrics, and whose they are. */
 type Summed = () => [string, IFunction][];
 
+/** Where metrics of a function are, and the dimension that says whose. */
+type Place = { readonly namespace: string; readonly dimension: string };
+
 /** More than this, in one period; no data is no trouble. */
 const above = (threshold: number): Condition => ({
   comparisonOperator: "GreaterThanThreshold",
@@ -38,12 +41,18 @@ export class Alarms {
 
   /** Two minutes of three, since logs become metrics with some delay; the sum of `metrics`, each a name and its function. */
   ofDecisions(id: string, description: string, label: string, metrics: Summed): void {
-    this.ofSum(id, description, label, metrics, 60, { ...above(0), evaluationPeriods: 3, datapointsToAlarm: 2 });
+    this.ofSum(id, description, label, this.ours, metrics, 60, { ...above(0), evaluationPeriods: 3, datapointsToAlarm: 2 });
   }
 
   /** Once in five minutes. */
   ofPolicy(id: string, description: string, label: string, metrics: Summed): void {
-    this.ofSum(id, description, label, metrics, 300, above(0));
+    this.ofSum(id, description, label, this.ours, metrics, 300, above(0));
+  }
+
+  /** Functions that could not start, ended or took too long: once in five minutes. */
+  ofFunctions(id: string, description: string, functions: () => IFunction[]): void {
+    const lambda = { namespace: "AWS/Lambda", dimension: "FunctionName" };
+    this.ofSum(id, description, "Errors", lambda, () => functions().map((of) => ["Errors", of]), 300, above(0));
   }
 
   /** A metric of our own of one function. */
@@ -68,11 +77,15 @@ export class Alarms {
     this.make(id, description, { ...above(threshold), ...metric("AWS/SQS", metricName, "QueueName", of.queueName, 60, "Maximum") });
   }
 
-  private ofSum(id: string, description: string, label: string, metrics: Summed, period: number, condition: Condition): void {
-    const one = ([metricName, of]: [string, IFunction], place: number) => {
-      const dimensions = [{ name: "Service", value: of.functionName }];
-      const metric = { namespace: this.namespace, metricName, dimensions };
-      return { id: `m${place}`, returnData: false, metricStat: { period, stat: "Sum", metric } };
+  private get ours(): Place {
+    return { namespace: this.namespace, dimension: "Service" };
+  }
+
+  private ofSum(id: string, description: string, label: string, place: Place, metrics: Summed, period: number, condition: Condition): void {
+    const one = ([metricName, of]: [string, IFunction], index: number) => {
+      const dimensions = [{ name: place.dimension, value: of.functionName }];
+      const metric = { namespace: place.namespace, metricName, dimensions };
+      return { id: `m${index}`, returnData: false, metricStat: { period, stat: "Sum", metric } };
     };
     const all = { id: "all", expression: "SUM(METRICS())", label, returnData: true };
     // Later, since functions are added.

@@ -43,6 +43,7 @@ export class TollgateAuthorizer extends Construct {
       binary: "authorizer",
       description: "Whose token it is, and whether he is within his limits",
       environment: { TOLLGATE_ISSUER: props.issuer, TOLLGATE_AUDIENCE: props.audience },
+      errorIsAnswer: true,
     });
     tollgate.showRestApi(api.restApiName);
     // Never cached: each result is a charge, and of one request.

@@ -28,7 +28,7 @@ export interface TollgateEdgeProps {
 /** Managed policies of CloudFront: `CachingDisabled`, and `AllViewerExceptHostHeader`, since an API answers to its own name. */
 const { CACHING_DISABLED } = cloudfront.CachePolicy;
 const { ALL_VIEWER_EXCEPT_HOST_HEADER } = cloudfront.OriginRequestPolicy;
-const REDACTED = [{ singleHeader: { Name: "authorization" } }, { singleHeader: { Name: "cookie" } }, { queryString: {} }];
+const REDACTED = [...["authorization", "cookie", "x-api-key"].map((Name) => ({ singleHeader: { Name } })), { queryString: {} }];
 
 /** The rules of AWS WAF of a policy, on a stage or in a distribution. */
 export class TollgateEdge extends Construct {

@@ -24,6 +24,8 @@ const says = {
     "The table gave no answer in time to parts of decisions, which on_store_failure has decided. Look at the table's throttling, its health and DeadlineMs.",
   unavailable:
     "Calls were refused with 503 since no decision could be made, or nobody knew whether the caller had proved who he is. Callers are not limited, they are turned away.",
+  failed:
+    "Functions could not start, ended or took too long, so that callers got an error of the gateway, or direct callers of the limiter sent what is no question. Their logs say why.",
   rejected: "A newer policy cannot be read or has mistakes, so the one in force stays. The log says what is wrong with it.",
   pumping:
     "Somebody has messages sent and nobody types the codes. CAPTCHAs are asked for already; the sentinel's log says of which prefixes, and why.",
@@ -48,6 +50,8 @@ export interface DecidingFunctionProps {
   readonly parameters?: string[];
   /** Reserved concurrency. @default none */
   readonly reservedConcurrency?: number;
+  /** Whether an error is an answer, as `Unauthorized` is an authorizer's; then errors of it raise no alarm. @default false */
+  readonly errorIsAnswer?: boolean;
 }
 
 /** The table, the limiter behind a function URL, and as asked for one-time codes, second factors and a receiver of webhooks. */
@@ -73,6 +77,7 @@ export class Tollgate extends Construct {
   private readonly deciding: lambda.Function[] = [];
   private readonly readers: lambda.Function[] = [];
   private readonly stepsUp: lambda.Function[] = [];
+  private readonly mustNotFail: lambda.Function[] = [];
   private httpApi: apigwv2.IHttpApi | undefined;
   private restApiName: string | undefined;
 
@@ -104,6 +109,7 @@ export class Tollgate extends Construct {
       this.codes = new Codes(this, this.common, table.tableArn, props.otp);
       this.deciding.push(this.codes.otp);
       this.readers.push(this.codes.otp, this.codes.courier);
+      this.mustNotFail.push(this.codes.otp, this.codes.courier);
     }
     if (props.otp || props.keepOut) {
       this.sentinel = makeSentinel(this, this.common, table.tableArn, props.keepOut ?? false);
@@ -113,9 +119,11 @@ export class Tollgate extends Construct {
       this.deciding.push(this.mfa);
       this.readers.push(this.mfa);
       this.stepsUp.push(this.mfa);
+      this.mustNotFail.push(this.mfa);
     }
     if (props.webhook) {
       this.webhooks = new Webhooks(this, this.common, props.webhook);
+      this.mustNotFail.push(this.webhooks.receiver);
     }
     if (metrics) {
       this.watch(metrics);
@@ -124,12 +132,15 @@ export class Tollgate extends Construct {
 
   /** Adds a function that decides: the limiter's own kind, a handler behind the layer, an authorizer. */
   addFunction(id: string, props: DecidingFunctionProps): lambda.Function {
-    const { parameters, ...spec } = props;
+    const { parameters, errorIsAnswer, ...spec } = props;
     const table = this.table.tableArn;
     const statements = [decide(table), useUpGrants(table), ...(parameters ?? []).map(readParameter)];
     const made = makeFunction(this, id, this.common, { ...spec, statements });
     this.deciding.push(made);
     this.readers.push(made);
+    if (!errorIsAnswer) {
+      this.mustNotFail.push(made);
+    }
     return made;
   }
 
@@ -179,6 +190,7 @@ export class Tollgate extends Construct {
       ...this.stepsUp.map((of): [string, lambda.IFunction] => ["StepUpUnavailable", of]),
     ]);
     alarms.ofPolicy("PolicyRejectedAlarm", says.rejected, "PolicyRejected", () => this.readers.map((of) => ["PolicyRejected", of]));
+    alarms.ofFunctions("FunctionsFailedAlarm", says.failed, () => this.mustNotFail);
     if (this.sentinel) {
       alarms.ofErrors("SentinelFailedAlarm", says.sentinelFailed, this.sentinel);
       alarms.ofSilence("SentinelSilentAlarm", says.sentinelSilent, this.sentinel);

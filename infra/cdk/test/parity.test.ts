@@ -60,7 +60,7 @@ test("the table is the same, also with each of its options", () => {
 });
 
 test("alarms watch the same, and the dashboard is the same text", () => {
-  assert.equal(Object.keys(alarms(sam)).length, 10);
+  assert.equal(Object.keys(alarms(sam)).length, 11);
   assert.deepEqual(alarms(cdk), alarms(sam));
   const body = (of: Resources) => {
     const shown = Object.values(of).find(({ Type }) => Type === "AWS::CloudWatch::Dashboard");
@@ -74,6 +74,21 @@ test("alarms watch the same, and the dashboard is the same text", () => {
   assert.deepEqual([...new Set(names)].filter((name) => !(name in values)), []);
   // And it is JSON, whatever is put in.
   JSON.parse(ours.replaceAll(/\$\{[\w:]+\}/g, "1"));
+});
+
+test("whether a REST API wants keys is in force as soon as it is deployed", () => {
+  // A deployment is a snapshot: one that stays the same resource would leave the stage as it was.
+  const deployed = (UsagePlans: string) => {
+    const of = samResources({ ...PARAMETERS, UsagePlans });
+    const [id, ...others] = Object.keys(of).filter((id) => of[id]?.Type === "AWS::ApiGateway::Deployment");
+    const [method] = Object.values(of).filter(({ Type }) => Type === "AWS::ApiGateway::Method");
+    assert.deepEqual(others, []);
+    assert.deepEqual(of.SampleRestStage?.Properties.DeploymentId, { Ref: id });
+    return { id, keys: method?.Properties.ApiKeyRequired };
+  };
+  const [without, with_] = [deployed("off"), deployed("on")];
+  assert.deepEqual([without.keys, with_.keys], [false, true]);
+  assert.notEqual(without.id, with_.id);
 });
 
 test("queues, metric filters, schedules and what callers are given are the same", () => {

@@ -29,7 +29,7 @@ test("without options there are a table and a limiter, and no permission on more
   const template = tollgate({});
   template.resourceCountIs("AWS::Lambda::Function", 1);
   template.resourceCountIs("AWS::SQS::Queue", 0);
-  template.resourceCountIs("AWS::CloudWatch::Alarm", 3);
+  template.resourceCountIs("AWS::CloudWatch::Alarm", 4);
   template.hasResource("AWS::DynamoDB::Table", { DeletionPolicy: "Retain", Properties: { DeletionProtectionEnabled: true } });
   for (const [id, { Type, Properties }] of Object.entries(resources(template))) {
     const actions = JSON.stringify(Type === "AWS::IAM::Policy" ? Properties : {}).match(/"[a-z0-9-]+:\*"|"\*:\*"|"Action":"\*"/g);

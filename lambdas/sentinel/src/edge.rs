@@ -10,10 +10,10 @@ use tollgate::Policy;
 use tollgate::tollgate_dynamodb::kept_out::{self, KeptOut};
 use tollgate::tollgate_dynamodb::{Connection, Items};
 use tollgate_policy::EdgeScope;
-use tollgate_waf::aws::{AwsWaf, CLOUDFRONT_REGION};
+use tollgate_waf::aws::AwsWaf;
 use tollgate_waf::converge::{self, Kept, Patience, Waf};
 use tollgate_waf::kept_out::choose;
-use tollgate_waf::render;
+use tollgate_waf::{CLOUDFRONT_REGION, render};
 
 /// What a run may take: the next one is a minute later.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -21,17 +21,27 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Where AWS WAF is, if not where the Region has it.
 const ENDPOINT: &str = "TOLLGATE_WAF_ENDPOINT_URL";
 
-/// AWS WAF, reached when the first policy keeps addresses out.
+/// AWS WAF, reached when the first policy keeps addresses out. A newer policy may have another scope, which is in another Region.
 #[derive(Debug, Default)]
-pub(crate) struct Edge(OnceCell<AwsWaf>);
+pub(crate) struct Edge {
+    regional: OnceCell<AwsWaf>,
+    cloudfront: OnceCell<AwsWaf>,
+}
 
 impl Edge {
     /// Keeps out who is listed; `None` if the policy keeps nobody out.
     pub(crate) async fn keep_out(&self, items: &Items, policy: &Policy) -> Result<Option<Kept>, Error> {
         let Some(edge) = policy.edge().filter(|edge| edge.keeps_out.is_some()) else { return Ok(None) };
         let scope = edge.scope;
-        let waf = self.0.get_or_try_init(|| connect(scope)).await?;
+        let waf = self.of(scope).get_or_try_init(|| connect(scope)).await?;
         keep_out(items, policy, waf).await
+    }
+
+    fn of(&self, scope: EdgeScope) -> &OnceCell<AwsWaf> {
+        match scope {
+            EdgeScope::CloudFront => &self.cloudfront,
+            _ => &self.regional,
+        }
     }
 }
 
@@ -85,4 +95,16 @@ pub async fn keep_out<W: Waf>(items: &Items, policy: &Policy, waf: &W) -> Result
 /// Who came and went, for people.
 pub(crate) fn told(kept: &Kept) -> Value {
     json!({ "added": kept.added, "removed": kept.removed, "writes": kept.writes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_of_another_scope_is_not_kept_in_the_region_of_the_one_before() {
+        let edge = Edge::default();
+        let [regional, cloudfront] = [EdgeScope::Regional, EdgeScope::CloudFront].map(|scope| edge.of(scope));
+        assert!(!std::ptr::eq(regional, cloudfront));
+    }
 }

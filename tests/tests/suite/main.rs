@@ -17,6 +17,7 @@ mod console;
 mod contention;
 mod corpus;
 mod deadline;
+mod deploy;
 mod dev;
 mod examples;
 mod factors;

@@ -6,7 +6,7 @@
 use super::limits::LimitEntry;
 use super::routes::Matched;
 use crate::edge::{Edge, EdgeRule, Stage};
-use crate::identity::{Identity, Source};
+use crate::identity::{ClientIp, Identity, Source, Trust};
 use crate::limit::{Figures, KeyPart, Limit};
 use crate::pattern::{PathPart, Pattern};
 use crate::report::{Report, Span};
@@ -89,6 +89,7 @@ pub(super) fn check_kept_out(report: &mut Report<'_>, has_edge: bool, edge: Opti
                 "keys have a hash in its place, which WAF cannot keep out: remove `edge_after`",
             );
         }
+        warn_if_forgeable(report, entry, limit, behind);
         if keeps_out.is_none() && !is_wrong {
             let message = format!("limit `{name}` has `edge_after`, and nobody in front keeps addresses out");
             report.error(&entry.at, message, "write `keep_out = {}` in [edge], or remove `edge_after`");
@@ -97,6 +98,26 @@ pub(super) fn check_kept_out(report: &mut Report<'_>, has_edge: bool, edge: Opti
     if let (Some(_), false) = (keeps_out, any) {
         let help = "write `edge_after = 3` in the `penalty` of a limit whose key is the address, or remove `keep_out`";
         report.warning(&(0..0), "`keep_out` of [edge] keeps nobody out, since no limit hands an address over", help);
+    }
+}
+
+/// Warns of addresses that proxies tell who are known by their number alone: whoever gets past them says who he is, and by that who is kept
+/// out.
+fn warn_if_forgeable(report: &mut Report<'_>, entry: &LimitEntry, limit: &Limit, behind: Behind<'_>) {
+    let hops = |dimension: &str| match behind.identity.origin(dimension) {
+        Some(Source::ClientIp(ClientIp { trust: Trust::Hops(hops), .. })) => *hops,
+        _ => 0,
+    };
+    let mut dimensions = limit.key().iter().flat_map(KeyPart::alternatives);
+    if let Some(dimension) = dimensions.find(|dimension| hops(dimension) > 0) {
+        let message = format!(
+            "limit `{}` has `edge_after`, and `{dimension}` goes by `trusted_hops = {}`: whoever reaches the gateway past them has \
+             anybody kept out",
+            limit.name(),
+            hops(dimension)
+        );
+        let help = "name the proxies, `trusted_proxies = [\"192.0.2.0/24\"]`; it is fine if the gateway takes requests of theirs only";
+        report.warning(&entry.at, message, help);
     }
 }
 

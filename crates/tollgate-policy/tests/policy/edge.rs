@@ -201,6 +201,22 @@ fn nobody_is_kept_out_by_half_of_it() {
 }
 
 #[test]
+fn an_address_that_anybody_can_write_into_a_header_is_warned_of_where_it_is_kept_out() {
+    let warned = |client_ip: &str, limit: &str| {
+        let identity = format!("[identity]\nclient_ip = {client_ip}\n[limits.a]");
+        let text = kept_out(limit, "keep_out = {}").replace("[limits.a]", &identity);
+        let warnings = Policy::parse(&text).expect("a policy").warnings;
+        warnings.iter().filter(|warning| warning.message.contains("has anybody kept out")).count()
+    };
+    assert_eq!(warned("{ trusted_hops = 1 }", THIRD), 1);
+    assert_eq!(warned("{ trusted_hops = 1, header = 'CloudFront-Viewer-Address' }", THIRD), 1);
+    // Nobody but the gateway itself, and proxies that are known by their addresses.
+    assert_eq!(warned("{ trusted_hops = 0 }", THIRD), 0);
+    assert_eq!(warned("{ trusted_proxies = ['198.51.100.0/24'] }", THIRD), 0);
+    assert_eq!(warned("{ trusted_hops = 1 }", "key = ['client_ip']"), 0, "a limit of the application alone");
+}
+
+#[test]
 fn whoever_shares_an_address_is_never_kept_out() {
     let proxies = "[identity]\nclient_ip = { trusted_proxies = ['198.51.100.0/24', '2001:db8:7::/64'] }\n[limits.a]";
     let edge = "keep_out = {}\negress = { hq = ['203.0.113.0/25', '2001:db8:1::/48'] }";

@@ -8,16 +8,18 @@ use crate::shape;
 use serde_json::json;
 use tollgate_policy::EdgeScope;
 
-/// What an ACL can be on (API Reference, `ListResourcesForWebACL`); distributions tell by themselves.
-const KINDS: [&str; 7] = [
+/// What an ACL of a Region can be on (API Reference, `ListResourcesForWebACL`).
+const REGIONAL_KINDS: &[&str] = &[
     "APPLICATION_LOAD_BALANCER",
     "API_GATEWAY",
     "APPSYNC",
     "COGNITO_USER_POOL",
     "APP_RUNNER_SERVICE",
     "VERIFIED_ACCESS_INSTANCE",
-    "AMPLIFY",
 ];
+
+/// The same of one for CloudFront; distributions name it themselves, and are not listed.
+const GLOBAL_KINDS: &[&str] = &["AMPLIFY"];
 
 /// Takes away what the policy has there; what was done, a line each.
 ///
@@ -102,10 +104,8 @@ async fn delete_acl<W: Waf>(waf: &Paced<'_, W>, wanted: &Wanted, found: &Found) 
 /// What the ACL is on: whatever the API lists, and those that are named and have it.
 async fn resources<W: Waf>(waf: &Paced<'_, W>, wanted: &Wanted, arn: &str) -> Result<Vec<String>> {
     let mut all: Vec<String> = Vec::new();
-    if wanted.acl.scope == EdgeScope::CloudFront {
-        return Ok(all);
-    }
-    for kind in KINDS {
+    let kinds = if wanted.acl.scope == EdgeScope::CloudFront { GLOBAL_KINDS } else { REGIONAL_KINDS };
+    for kind in kinds {
         match waf.call(Operation::ListResources, json!({ "WebACLArn": arn, "ResourceType": kind })).await {
             Ok(answer) => {
                 let list = answer["ResourceArns"].as_array().into_iter().flatten();

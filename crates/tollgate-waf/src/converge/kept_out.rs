@@ -4,10 +4,9 @@
 
 use super::apply::put_addresses;
 use super::pace::Paced;
-use super::plan::told_addresses;
+use super::plan::{foreign, told_addresses};
 use super::{Error, Patience, Progress, Result, Waf, observe};
 use crate::model::WebAcl;
-use crate::shape::TAG;
 use std::collections::BTreeSet;
 use tollgate_policy::Cidr;
 
@@ -43,8 +42,7 @@ pub async fn keep_out<W: Waf>(
     for set in sets {
         let mut found = observed.remove(&set.name).ok_or_else(|| Error::Missing(set.name.clone()))?;
         if !found.is_ours {
-            let (name, prefix) = (&set.name, &acl.prefix);
-            return Err(Error::Foreign(format!("there is an IP set {name} without the tag {TAG}={prefix}")));
+            return Err(foreign(acl, &set.name));
         }
         let wanted = blocks.iter().filter(|block| block.addr().is_ipv6() == set.is_v6);
         let wanted: BTreeSet<String> = wanted.map(ToString::to_string).collect();

@@ -3,7 +3,7 @@
 use super::pace::Paced;
 use super::{Error, Operation, Result, Waf, Wanted};
 use crate::model::WebAcl;
-use crate::shape::{self, TAG};
+use crate::shape;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Found {
     pub value: Value,
     /// What a write has to carry that is made from this reading.
     pub lock_token: String,
-    /// Whether the policy has made it: it has its tag.
+    /// Whether the policy has made it: it has its tags.
     pub is_ours: bool,
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn acl<W: Waf>(waf: &Paced<'_, W>, acl: &WebAcl) -> Result<Opti
     let Some(summary) = list.iter().find(|summary| summary["Name"] == acl.name.as_str()) else { return Ok(None) };
     let input = json!({ "Name": acl.name, "Scope": scope, "Id": summary["Id"] });
     match waf.call(Operation::GetWebAcl, input).await {
-        Ok(answer) => found(waf, &answer, "WebACL", &acl.prefix).await.map(Some),
+        Ok(answer) => found(waf, &answer, "WebACL", acl).await.map(Some),
         // It went away in between.
         Err(failure) if failure.is("WAFNonexistentItemException") => Ok(None),
         Err(failure) => Err(failure.into()),
@@ -108,18 +108,17 @@ pub(super) async fn ip_sets<W: Waf>(
 pub(super) async fn ip_set<W: Waf>(waf: &Paced<'_, W>, acl: &WebAcl, name: &str, id: &Value) -> Result<Option<Found>> {
     let input = json!({ "Name": name, "Scope": shape::scope(acl.scope), "Id": id });
     match waf.call(Operation::GetIpSet, input).await {
-        Ok(answer) => found(waf, &answer, "IPSet", &acl.prefix).await.map(Some),
+        Ok(answer) => found(waf, &answer, "IPSet", acl).await.map(Some),
         Err(failure) if failure.is("WAFNonexistentItemException") => Ok(None),
         Err(failure) => Err(failure.into()),
     }
 }
 
-async fn found<W: Waf>(waf: &Paced<'_, W>, answer: &Value, key: &str, prefix: &str) -> Result<Found> {
+async fn found<W: Waf>(waf: &Paced<'_, W>, answer: &Value, key: &str, acl: &WebAcl) -> Result<Found> {
     let value = answer[key].clone();
     let input = json!({ "ResourceARN": value["ARN"], "Limit": 100 });
     let tags = waf.call(Operation::ListTags, input).await?;
-    let mut tags = tags["TagInfoForResource"]["TagList"].as_array().into_iter().flatten();
-    let is_ours = tags.any(|tag| tag["Key"] == TAG && tag["Value"] == prefix);
+    let is_ours = shape::is_tagged(acl, tags["TagInfoForResource"]["TagList"].as_array().map_or(&[], Vec::as_slice));
     let lock_token = answer["LockToken"].as_str().unwrap_or_default().to_owned();
     Ok(Found { value, lock_token, is_ours })
 }

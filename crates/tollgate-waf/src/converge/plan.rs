@@ -4,7 +4,7 @@ use super::observe::Observed;
 use super::pace::Paced;
 use super::{Error, Patience, Progress, Result, Waf, Wanted, meaning, merge, observe};
 use crate::check;
-use crate::model::IpSet;
+use crate::model::{IpSet, WebAcl};
 use crate::shape::{self, Api};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -143,15 +143,20 @@ fn check_among(wanted: &Wanted, observed: &Observed) -> Result<()> {
     for set in &wanted.acl.ip_sets {
         let found = observed.ip_sets.get(&set.name);
         if found.is_some_and(|found| !found.is_ours) {
-            let (name, tag, prefix) = (&set.name, shape::TAG, &wanted.acl.prefix);
-            return Err(Error::Foreign(format!(
-                "there is an IP set {name} without the tag {tag}={prefix}, so it is somebody else's; tag it if it is yours, or give \
-                 [edge] another `prefix`"
-            )));
+            return Err(foreign(&wanted.acl, &set.name));
         }
     }
     let refused = check::acl(&merged(wanted, observed));
     if refused.is_empty() { Ok(()) } else { Err(Error::Check(refused)) }
+}
+
+/// An IP set of a name of ours that has not our tags.
+pub(super) fn foreign(acl: &WebAcl, name: &str) -> Error {
+    let (of_prefix, of_acl, prefix, web_acl) = (shape::TAG, shape::ACL_TAG, &acl.prefix, &acl.name);
+    Error::Foreign(format!(
+        "there is an IP set {name} without the tags {of_prefix}={prefix} and {of_acl}={web_acl}, so it is somebody else's or another \
+         ACL's; give [edge] another `prefix`, or tag it if it is yours"
+    ))
 }
 
 /// The ACL as it is to be.

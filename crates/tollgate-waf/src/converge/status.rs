@@ -1,7 +1,9 @@
 //! What the rules have caught: addresses that are over a limit now, and a sample of requests.
 
 use super::pace::Paced;
+use super::plan::told_addresses;
 use super::{Failure, Operation, Patience, Progress, Result, Waf, Wanted, merge, observe};
+use crate::model::WebAcl;
 use crate::shape;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,7 +22,9 @@ pub struct RuleStatus {
     pub rule: String,
     /// What it does with what it catches: `Count`, `Block`, `Captcha`, `Challenge`.
     pub action: String,
-    /// Addresses over the limit now; why that is not known otherwise.
+    /// Whether it is a limit; else it stops who is in an IP set.
+    pub is_rate_based: bool,
+    /// Addresses over the limit now, or those in the set; why that is not known otherwise.
     pub limited: std::result::Result<Vec<String>, String>,
     /// What a sample of the last three hours has: requests by method and path, most first; why that is not known otherwise.
     pub sampled: std::result::Result<Vec<(String, u64)>, String>,
@@ -47,14 +51,22 @@ pub async fn status<W: Waf>(
     rules.sort_by_key(|rule| rule["Priority"].as_u64());
     let mut all = Vec::new();
     for rule in rules {
-        let keys = json!({
-            "Scope": scope, "WebACLName": wanted.acl.name, "WebACLId": found.value["Id"], "RuleName": rule["Name"],
-        });
         let sample = json!({
             "WebAclArn": found.value["ARN"], "RuleMetricName": rule["VisibilityConfig"]["MetricName"], "Scope": scope,
             "TimeWindow": { "StartTime": now.saturating_sub(SAMPLED_FOR.as_secs()), "EndTime": now }, "MaxItems": MOST_SAMPLED,
         });
+        let is_rate_based = rule["Statement"]["RateBasedStatement"].is_object();
+        let limited = if is_rate_based {
+            let keys = json!({
+                "Scope": scope, "WebACLName": wanted.acl.name, "WebACLId": found.value["Id"], "RuleName": rule["Name"],
+            });
+            waf.call(Operation::GetLimitedKeys, keys).await.map(|answer| addresses(&answer)).map_err(told)
+        } else {
+            listed(&waf, &wanted.acl, &rule["Statement"]).await.map_err(|error| error.to_string())
+        };
         all.push(RuleStatus {
+            is_rate_based,
+            limited,
             rule: rule["Name"].as_str().unwrap_or_default().to_owned(),
             action: rule["Action"]
                 .as_object()
@@ -63,11 +75,18 @@ pub async fn status<W: Waf>(
                 .find(|(_, of)| !of.is_null())
                 .map(|(kind, _)| kind.clone())
                 .unwrap_or_default(),
-            limited: waf.call(Operation::GetLimitedKeys, keys).await.map(|answer| addresses(&answer)).map_err(told),
             sampled: waf.call(Operation::GetSampledRequests, sample).await.map(|answer| by_path(&answer)).map_err(told),
         });
     }
     Ok(Some(all))
+}
+
+/// Addresses in those of our IP sets that a statement refers to.
+async fn listed<W: Waf>(waf: &Paced<'_, W>, acl: &WebAcl, statement: &Value) -> Result<Vec<String>> {
+    let statement = statement.to_string();
+    let sets = observe::ours(waf, acl).await?.into_values();
+    let named = sets.filter(|set| statement.contains(&set.value["ARN"].to_string()));
+    Ok(named.flat_map(|set| told_addresses(&set.value)).collect())
 }
 
 /// What is not known does not keep the rest from being told.

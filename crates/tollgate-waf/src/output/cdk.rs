@@ -35,7 +35,8 @@ pub fn props(acl: &WebAcl) -> Value {
     })
 }
 
-/// Keys as the CDK spells them. Names that somebody has chosen stay: those of bodies.
+/// Keys as the CDK spells them. Names that somebody has chosen stay: those of bodies. What the constructs take as any JSON goes into the
+/// template as it is, so it has CloudFormation's keys.
 fn camel(value: Value) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(camel).collect(),
@@ -43,6 +44,7 @@ fn camel(value: Value) -> Value {
             .into_iter()
             .map(|(key, value)| match key.as_str() {
                 "CustomResponseBodies" => ("customResponseBodies".to_owned(), named(value)),
+                "SingleHeader" | "LoggingFilter" => (camel_key(&key), value),
                 "Key" | "Value" => (key.to_ascii_lowercase(), value),
                 _ => (camel_key(&key), camel(value)),
             })

@@ -10,6 +10,10 @@ use tollgate_policy::EdgeScope;
 /// The logical ID of the ACL.
 pub(super) const ACL: &str = "EdgeWebAcl";
 
+/// Days that a log group can keep what is in it (CloudWatch Logs API Reference, `PutRetentionPolicy`).
+const LOG_DAYS: [u16; 22] =
+    [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653];
+
 /// CloudFormation, where IP sets are resources of the same template.
 pub(super) struct CloudFormation<'a>(pub(super) &'a BTreeMap<&'a str, String>);
 
@@ -61,7 +65,7 @@ fn logs(acl: &WebAcl, made: &mut Template) {
         return;
     }
     let what = "Days that requests which a rule has caught are kept in a log group; none are if it is empty.";
-    made.optional("EdgeLogDays", what, "KeepsEdgeLogs");
+    made.optional_of("EdgeLogDays", what, "KeepsEdgeLogs", &LOG_DAYS);
     // WAF takes no other names, and the ARN without `:*` at its end (Developer Guide, "Sending protection pack logs to CloudWatch Logs").
     let group = json!({ "LogGroupName": { "Fn::Sub": "aws-waf-logs-${AWS::StackName}" }, "RetentionInDays": { "Ref": "EdgeLogDays" } });
     made.resource_if("KeepsEdgeLogs", "EdgeLogs", "AWS::Logs::LogGroup", group);
@@ -90,6 +94,13 @@ impl Template {
         self.parameters.insert(name.to_owned(), json!({ "Type": "String", "Default": "", "Description": what }));
         let is_given = json!({ "Fn::Not": [{ "Fn::Equals": [{ "Ref": name }, ""] }] });
         self.conditions.insert(condition.to_owned(), is_given);
+    }
+
+    /// The same, with a value of these.
+    fn optional_of(&mut self, name: &str, what: &str, condition: &str, values: &[u16]) {
+        self.optional(name, what, condition);
+        let values = std::iter::once(String::new()).chain(values.iter().map(ToString::to_string));
+        self.parameters[name]["AllowedValues"] = values.collect::<Vec<_>>().into();
     }
 
     fn resource(&mut self, id: &str, kind: &str, properties: Value) {

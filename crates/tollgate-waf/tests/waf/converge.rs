@@ -273,6 +273,67 @@ async fn a_set_of_somebody_else_is_not_touched() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_acls_that_go_by_one_prefix_leave_each_others_sets_alone() {
+    let fake = Fake::default();
+    applied(&fake, &wanted(SAMPLE)).await;
+    let set = |fake: &Fake| fake.state(|state| state.ip_sets["tollgate-hq-ipv4"].clone());
+    let before = set(&fake);
+    // Of the same name: it would have taken the other's office in.
+    let other = SAMPLE.replace("web_acl = \"tollgate\"", "web_acl = \"other\"").replace("203.0.113.0", "198.51.100.0");
+    let error = apply(&fake, &wanted(&other), Patience::default(), &quiet).await.unwrap_err();
+    assert!(matches!(&error, Error::Foreign(what) if what.contains("tollgate-acl=other")), "{error}");
+    // Of which the other policy names none: it would have been stale.
+    let without = other.replace("except = { egress = [\"hq\"] }", "");
+    assert_eq!(applied(&fake, &wanted(&without)).await.first().map(String::as_str), Some("+ web ACL other"));
+    assert!(planned(&fake, &wanted(&without)).await.is_empty());
+    let done = destroy(&fake, &wanted(&without), Patience::default(), &quiet).await.unwrap();
+    assert_eq!(done, ["- web ACL other"]);
+    assert_eq!(set(&fake), before);
+    // A set that an earlier version has made does not say whose it is, and stays ours.
+    fake.state(|state| state.ip_sets.get_mut("tollgate-hq-ipv4").unwrap()["Tags"].as_array_mut().unwrap().truncate(1));
+    assert!(planned(&fake, &wanted(SAMPLE)).await.is_empty());
+    destroy(&fake, &wanted(SAMPLE), Patience::default(), &quiet).await.unwrap();
+    assert!(fake.state(|state| state.ip_sets.is_empty()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_of_amplify_has_the_acl_of_cloudfront_put_on_it_and_taken_off() {
+    const APP: &str = "arn:aws:amplify:eu-central-1:111122223333:apps/d1a2b3c4";
+    let fake = Fake::default();
+    let regional = Wanted::new(acl(SAMPLE), vec![APP.to_owned()]);
+    let error = plan(&fake, &regional, Patience::default(), &quiet).await.unwrap_err();
+    assert!(matches!(&error, Error::Resource { why, .. } if why.contains("cloudfront")), "{error}");
+    let global = SAMPLE.replace("scope   = \"regional\"", "scope   = \"cloudfront\"");
+    let on = Wanted::new(acl(&global), vec![APP.to_owned()]);
+    assert!(applied(&fake, &on).await.contains(&format!("+ on {APP}")));
+    let done = destroy(&fake, &wanted(&global), Patience::default(), &quiet).await.unwrap();
+    assert!(done.contains(&format!("- on {APP}")), "{done:?}");
+    assert!(fake.state(|state| state.on.is_empty() && state.acls.is_empty()));
+    // A distribution names it itself.
+    let distribution = vec!["arn:aws:cloudfront::111122223333:distribution/E1".to_owned()];
+    assert!(plan(&fake, &Wanted::new(acl(&global), distribution), Patience::default(), &quiet).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_cloudfront_are_not_logged_in_another_region() {
+    let logged = |scope: &str, destination: &str| {
+        let edge = format!("scope = \"{scope}\"\nlogging = {{ destination = \"{destination}\" }}\n");
+        wanted(&SAMPLE.replace("scope   = \"regional\" ", &edge))
+    };
+    let group = |region: &str| format!("arn:aws:logs:{region}:111122223333:log-group:aws-waf-logs-x");
+    let (here, there) = (group("eu-central-1"), group("us-east-1"));
+    let fake = Fake::default();
+    let error = apply(&fake, &logged("cloudfront", &here), Patience::default(), &quiet).await.unwrap_err();
+    assert!(matches!(&error, Error::Check(found) if found[0].contains("logged in us-east-1")), "{error}");
+    assert!(fake.state(|state| state.calls.is_empty()));
+    for (scope, destination) in
+        [("cloudfront", there.as_str()), ("cloudfront", "arn:aws:s3:::aws-waf-logs-x"), ("regional", &here)]
+    {
+        plan(&Fake::default(), &logged(scope, destination), Patience::default(), &quiet).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_set_that_no_rule_names_any_longer_goes_after_the_rule() {
     let fake = Fake::default();
     applied(&fake, &wanted(SAMPLE)).await;

@@ -175,8 +175,12 @@ fn answer(state: &mut State, operation: Operation, input: &Value) -> Answer {
         }
         Operation::ListResources => {
             let on = state.on.iter().filter(|(_, acl)| input["WebACLArn"] == acl.as_str()).map(|(arn, _)| arn.clone());
-            let is_first = input["ResourceType"] == "APPLICATION_LOAD_BALANCER";
-            Ok(json!({ "ResourceArns": on.filter(|_| is_first).collect::<Vec<_>>() }))
+            let is_asked_for = |arn: &String| match input["ResourceType"].as_str() {
+                Some("AMPLIFY") => arn.contains(":amplify:"),
+                Some("APPLICATION_LOAD_BALANCER") => arn.contains(":elasticloadbalancing:"),
+                _ => false,
+            };
+            Ok(json!({ "ResourceArns": on.filter(is_asked_for).collect::<Vec<_>>() }))
         }
         Operation::Associate => {
             let of = |key: &str| input[key].as_str().unwrap().to_owned();

@@ -5,7 +5,7 @@ use crate::{acl, client, edge, rules};
 use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_policy::{Cidr, Policy};
-use tollgate_waf::converge::{Error, Kept, Operation, Patience, Wanted, apply, keep_out, plan};
+use tollgate_waf::converge::{Error, Kept, Operation, Patience, Wanted, apply, keep_out, plan, status};
 use tollgate_waf::evaluate::{Request, Truth};
 use tollgate_waf::kept_out::choose;
 
@@ -92,4 +92,37 @@ async fn a_set_is_written_once_however_many_come_and_go_and_by_nobody_else() {
     });
     kept(&fake, &[]).await.unwrap();
     assert_eq!(there(&fake), json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_tells_who_is_kept_out_and_asks_no_counts_of_a_rule_that_counts_nothing() {
+    let fake = Fake::default();
+    let wanted = Wanted::new(acl(&edge(KEEPS)), Vec::new());
+    apply(&fake, &wanted, Patience::default(), &quiet).await.unwrap();
+    kept(&fake, &["192.0.2.1", "2001:db8::/64"]).await.unwrap();
+    fake.take_writes();
+    let rules = status(&fake, &wanted, 0, Patience::default(), &quiet).await.unwrap().unwrap();
+    let told: Vec<_> =
+        rules.iter().map(|of| (of.rule.as_str(), of.is_rate_based, of.limited.clone().unwrap())).collect();
+    let of = |texts: [&str; 2]| texts.map(str::to_owned).to_vec();
+    assert_eq!(
+        told,
+        [
+            ("tollgate-kept-out", false, of(["192.0.2.1/32", "2001:db8::/64"])),
+            ("tollgate-rate-all", true, of(["192.0.2.1/32", "2001:db8::1/128"])),
+        ]
+    );
+    let asked = fake.state(|state| state.calls.iter().filter(|(call, _)| *call == Operation::GetLimitedKeys).count());
+    assert_eq!(asked, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acl_of_another_name_keeps_nobody_out_in_a_set_of_this_one() {
+    let fake = Fake::default();
+    apply(&fake, &Wanted::new(acl(&edge(KEEPS)), Vec::new()), Patience::default(), &quiet).await.unwrap();
+    fake.take_writes();
+    let other = edge(KEEPS).replace("[edge]\n", "[edge]\nweb_acl = 'other'\n");
+    let error = keep_out(&fake, &acl(&other), &blocks(&["192.0.2.1"]), Patience::default(), &quiet).await.unwrap_err();
+    assert!(matches!(&error, Error::Foreign(what) if what.contains("tollgate-acl=other")), "{error}");
+    assert!(fake.take_writes().is_empty());
 }

@@ -200,6 +200,33 @@ fn a_template_the_cdk_and_the_api_get_the_same_rules() {
 }
 
 #[test]
+fn what_the_cdk_takes_as_any_json_has_the_keys_of_cloudformation() {
+    // `singleHeader` and `loggingFilter` are `any` of the constructs: what is in them goes into the template as it is.
+    let destination = "arn:aws:logs:eu-central-1:111122223333:log-group:aws-waf-logs-x";
+    let acl = acl(&SAMPLE.replace("[edge]\n", &format!("[edge]\nlogging = {{ destination = \"{destination}\" }}\n")));
+    let template = output::template(&acl);
+    let (logging, props) =
+        (&template["Resources"]["EdgeLogging"]["Properties"], output::props(&acl)["logging"].clone());
+    assert_eq!(props["loggingFilter"], logging["LoggingFilter"]);
+    assert_eq!(props["logDestinationConfigs"], json!([destination]));
+    let headers = |list: &Value, field: &str| -> Vec<Value> {
+        list.as_array().unwrap().iter().map(|of| of[field]["Name"].clone()).filter(|name| !name.is_null()).collect()
+    };
+    let secret = [json!("authorization"), json!("cookie"), json!("x-api-key")];
+    assert_eq!(headers(&logging["RedactedFields"], "SingleHeader"), secret);
+    assert_eq!(headers(&props["redactedFields"], "singleHeader"), secret);
+}
+
+#[test]
+fn a_log_group_is_told_days_that_it_can_keep() {
+    let parameter = output::template(&acl(SAMPLE))["Parameters"]["EdgeLogDays"].clone();
+    let allowed = parameter["AllowedValues"].as_array().unwrap();
+    assert!(
+        allowed.contains(&parameter["Default"]) && allowed.contains(&json!("30")) && !allowed.contains(&json!("31"))
+    );
+}
+
+#[test]
 fn yaml_is_the_same_document() {
     let acl = acl(SAMPLE);
     for value in
@@ -373,14 +400,32 @@ fn the_longest_path_that_a_policy_takes_is_an_expression_that_waf_takes_or_a_fin
 }
 
 #[test]
+fn a_name_that_is_too_long_behind_the_prefix_is_found() {
+    let of = |length: usize| {
+        let (prefix, name) = ("p".repeat(60), "n".repeat(length));
+        let text = format!(
+            "[edge]\nprefix = '{prefix}'\nstage = 'block'\negress = {{ {name} = ['192.0.2.0/24'] }}\n\
+             bodies = {{ {name} = {{ type = 'text', content = 'x' }} }}\n\
+             rules = [{{ name = 'a', rate = '10/min', body = '{name}', except = {{ egress = ['{name}'] }} }}]"
+        );
+        check::rendered(&acl(&edge(&text)))
+    };
+    // `-ipv4` comes behind that of a set.
+    assert_eq!((of(63), of(64).len(), of(69).len()), (Vec::new(), 1, 2));
+    assert!(of(64)[0].contains("128 at most"), "{:?}", of(64));
+}
+
+#[test]
 fn an_acl_is_put_only_on_what_takes_one() {
     let rest = "arn:aws:apigateway:eu-central-1::/restapis/abc/stages/prod";
     let balancer = "arn:aws:elasticloadbalancing:eu-central-1:111122223333:loadbalancer/app/a/b";
-    assert_eq!([check::resource(rest, false), check::resource(balancer, false)], [None; 2]);
+    let app = "arn:aws:amplify:eu-central-1:111122223333:apps/d1";
+    assert_eq!([check::resource(rest, false), check::resource(balancer, false), check::resource(app, true)], [None; 3]);
     for (arn, is_cloudfront, says) in [
         ("arn:aws:apigateway:eu-central-1::/apis/abc/stages/prod", false, "HTTP APIs"),
         ("arn:aws:lambda:eu-central-1:111122223333:function:f", false, "function URLs"),
-        (rest, true, "names its ACL itself"),
+        (rest, true, "name it themselves"),
+        (app, false, "an Amplify app takes"),
         ("arn:aws:cloudfront::111122223333:distribution/E1", false, "scope = \"cloudfront\""),
         ("arn:aws:s3:::bucket", false, "not the ARN"),
         ("x", false, "not the ARN"),
