@@ -1,6 +1,7 @@
 //! What is told of an answer: the layer, and by the policy the limit, its key and figures, the wait, and what to change.
 
 use super::Known;
+use super::advice;
 use super::layer::{self, Verdict};
 use super::message::Message;
 use super::printable::printable;
@@ -32,7 +33,7 @@ pub(super) fn report(message: &Message, known: Known<'_>) -> Report {
     let can_succeed = asked.retries(limit);
     asked.regions();
     let policy = asked.agreement(limit);
-    asked.action(limit);
+    advice::add(&mut asked.steps, &asked.verdict, limit);
     let Asked { quotas, wait, steps, named, verdict, .. } = asked;
     Report {
         input: "response",
@@ -294,8 +295,14 @@ impl<'a> Asked<'a> {
         if is_refused {
             self.steps.look(
                 "retries",
-                "denied again before that time, it retries by itself or several clients share the key; `who keeps ignoring Retry-After` of the saved queries lists such keys",
+                "denied again before that time, it retries by itself or several clients share the key: look at its backoff first",
             );
+            if self.is_of_application() {
+                self.steps.look(
+                    "retries",
+                    "the saved query \"Who keeps ignoring Retry-After\" lists keys of which that is certain",
+                );
+            }
         }
         can_succeed
     }
@@ -337,10 +344,7 @@ impl<'a> Asked<'a> {
             };
             match wanted.iter().find(|(_, figures)| is_it(figures)) {
                 Some((whose, figures)) if limit.plans().next().is_some() => {
-                    self.steps.found(
-                        "key",
-                        format!("{:?} has the figures of whoever is {whose}: {}", quota.name, figures.rate()),
-                    );
+                    self.steps.found("key", format!("{:?} has the figures {whose}: {}", quota.name, figures.rate()));
                 }
                 Some(_) => {}
                 None => {
@@ -364,47 +368,5 @@ impl<'a> Asked<'a> {
         }
         let agrees = compared.then_some(differs.is_empty());
         Some(Agreement { revision: policy.revision(), agrees, differs })
-    }
-
-    fn action(&mut self, limit: Option<&Limit>) {
-        let steps = &mut self.steps;
-        match (self.verdict.layer, self.verdict.outcome) {
-            (_, Outcome::Passed) => steps.found("action", "nothing"),
-            (_, Outcome::NeverFits) => steps.look("action", "split the call, or raise the burst: nothing that costs more than the burst is ever admitted"),
-            (Layer::Application | Layer::Authorizer, Outcome::Unavailable) => steps.look(
-                "action",
-                "the alarms Unavailable and LimiterDegraded, the table's throttling and DeadlineMs; whether the route should be `closed` (`on_store_failure`)",
-            ),
-            (Layer::Application, Outcome::Challenged) => steps.look("action", "have the caller prove what `WWW-Authenticate` or the body asks for; no limit is in the way"),
-            (Layer::Application, Outcome::Locked | Outcome::Cooldown | Outcome::SendingPaused) => {
-                steps.look("action", "let the person wait, or take another factor; `tollgate reset KEY` lifts limits, not locks of codes");
-            }
-            (Layer::Waf, _) => steps.look("action", "count before you block (`stage`), leave out egress sets, and keep business limits to the application, which knows users and plans"),
-            (Layer::Lambda, _) => steps.look("action", "reserve concurrency, shorten the function, or put a limit in front that answers 429 with a Retry-After"),
-            _ => {}
-        }
-        if self.verdict.outcome == Outcome::Limited {
-            if let Some(limit) = limit {
-                let by_address =
-                    limit.key().iter().flat_map(|part| part.alternatives()).any(|dimension| dimension == "client_ip");
-                if by_address {
-                    steps.look(
-                        "action",
-                        "count by user, API key or tenant instead of the address where the caller is authenticated",
-                    );
-                }
-                let name = limit.name();
-                steps.look("action", format!("the client: spread its calls, wait Retry-After, keep an eye on `RateLimit` before it is at r=0; the owner: `tollgate override KEY --limit {name} --rate … --for 2h`, or another plan"));
-            } else {
-                steps.look("action", "the client: wait longer after each try, with jitter and a limit on tries; whoever limits: Retry-After and quota fields on every answer, by client and plan and not by address");
-            }
-            steps.look(
-                "action",
-                "the dashboard's \"Denied by API key\" and \"Denied by tenant\" tell whether it is one caller or all",
-            );
-        }
-        if !matches!(self.verdict.outcome, Outcome::Limited | Outcome::Passed) {
-            steps.look("action", "tell its callers apart from limited ones: this is no 429 by a limit");
-        }
     }
 }

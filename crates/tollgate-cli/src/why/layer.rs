@@ -73,7 +73,7 @@ fn waf(message: &Message, policy: Option<&Policy>) -> Option<Verdict> {
     if let Some((body, rules)) = custom_body(message, policy) {
         let mut verdict =
             told(Outcome::Limited, &format!("the body is the one that rules of `[edge]` answer with, {body:?}"));
-        if rules.is_empty() {
+        if rules.is_empty() && policy.is_some() {
             verdict = verdict.look("no rule of this policy blocks with it: another stage or revision is deployed; compare by `tollgate waf plan`");
         }
         verdict.candidates = rules;
@@ -211,12 +211,15 @@ const GATEWAY_APART: &str = "the account's bucket is one for all APIs of a Regio
 /// API Gateway by itself (Developer Guide, "Gateway response types": THROTTLED `Too Many Requests`, QUOTA_EXCEEDED `Limit Exceeded`,
 /// WAF_FILTERED `Forbidden`); a gateway response has `x-amzn-ErrorType`, which an integration's answer has not.
 fn api_gateway(message: &Message, _: Option<&Policy>) -> Option<Verdict> {
-    let kind = message.field("x-amzn-errortype").map(|kind| kind.to_ascii_lowercase()).unwrap_or_default();
+    let told = message.field("x-amzn-errortype").unwrap_or_default();
+    let kind = told.to_ascii_lowercase();
     let is_alone = message.json().is_some_and(|body| body.len() == 1);
     let text = message.text_of("message").filter(|_| is_alone).map(str::to_ascii_lowercase);
-    let is_gateways = message.has("x-amz-apigw-id") || message.has("apigw-requestid") || !kind.is_empty();
-    let sure = if is_gateways { Certain } else { Likely };
-    let marks = if kind.is_empty() { String::new() } else { format!(", and `x-amzn-ErrorType: {}`", printable(&kind)) };
+    // Without it an application may have said the same.
+    let (sure, marks) = match told.as_str() {
+        "" => (Likely, String::new()),
+        told => (Certain, format!(", and `x-amzn-ErrorType: {}`", printable(told))),
+    };
     let gateway = |by: &str, evidence: &str| {
         Verdict::new(Layer::Gateway, by, sure, Outcome::Limited, format!("{evidence}{marks}"))
             .look(GATEWAY_LOOK)

@@ -7,7 +7,7 @@
 //! | `message` | an HTTP answer as it was pasted |
 //! | `quotas` | what it says of quotas and waits |
 //! | `layer` | who gave it; `others`: what somebody else's limiters say |
-//! | `answer` | what is told of it |
+//! | `answer` | what is told of it; `advice`: what to change |
 //! | `lines` | a log as it was pasted; `denials`: what is told of it |
 //! | `terms` | what a policy says of a limit |
 //! | `report` | the six steps, and what is told as a whole |
@@ -16,6 +16,7 @@
 //! Invariants: any bytes have a reading or one line that says what to give instead; nothing is asked of anybody, and nothing that
 //! was pasted goes anywhere but into the answer.
 
+mod advice;
 mod answer;
 mod denials;
 mod layer;

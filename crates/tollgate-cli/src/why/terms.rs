@@ -45,7 +45,7 @@ pub(super) fn seconds(time: Duration) -> u64 {
 
 /// Each set of figures that a limit has, and for whom.
 pub(super) fn every(limit: &Limit) -> Vec<(String, &Figures)> {
-    let base = ("without a plan of its own".to_owned(), limit.figures(None));
+    let base = ("where the plan has none of its own".to_owned(), limit.figures(None));
     std::iter::once(base).chain(limit.plans().map(|(plan, figures)| (format!("on plan {plan}"), figures))).collect()
 }
 
