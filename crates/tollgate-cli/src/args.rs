@@ -321,11 +321,26 @@ pub enum GatewayKind {
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// Method
-    #[arg(long, required_unless_present = "event")]
+    #[arg(long, required_unless_present_any = ["event", "response", "log"])]
     pub method: Option<String>,
     /// Path, with a query if there is one; begins with `/`
-    #[arg(long, required_unless_present = "event")]
+    #[arg(long, required_unless_present_any = ["event", "response", "log"])]
     pub path: Option<String>,
+    /// Why an answer was given: as `curl -i` prints it, or only header fields or a body; `-` for standard input. With --method and
+    /// --path, on which route
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["gateway", "headers", "claims", "source_ip", "body", "event", "user", "tenant", "api_key", "client_ip", "dimensions"]
+    )]
+    pub response: Option<PathBuf>,
+    /// Why calls were denied: lines that functions have logged; `-` for standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["response", "method", "path", "gateway", "headers", "claims", "source_ip", "body", "event", "user", "tenant", "api_key", "client_ip", "dimensions"]
+    )]
+    pub log: Option<PathBuf>,
     /// What hands the request over; who is believed for the client's address depends on it
     #[arg(long, value_enum, default_value_t = GatewayKind::Http)]
     pub gateway: GatewayKind,

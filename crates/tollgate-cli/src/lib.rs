@@ -30,6 +30,7 @@ mod secrets;
 mod session;
 mod table;
 mod waf;
+pub mod why;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -69,6 +70,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Replay(args) => replay::run(&args).await,
             Command::Attack(args) => Box::pin(attack::run(args)).await,
             Command::Policy(args) => policy::run(&args),
+            Command::Explain(args) if why::is_asked(&args) => why::run(&args).await,
             Command::Explain(args) => explain::run(&args).await,
             Command::Table(args) => table::run(args).await,
             Command::Inspect(args) => Box::pin(inspect::run(&args)).await,

@@ -11,6 +11,7 @@ use crate::dimension::Asked;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::identify::{self, Identified, Matched, identify};
+use crate::span;
 use crate::step_up::Guard;
 use http::StatusCode;
 use http::request::Parts;
@@ -74,10 +75,8 @@ impl<S: Store> Gate<S> {
         let exchange = Exchange { policy: &policy, route: matched.route, headers: &parts.headers };
         let body = body::wanted(&policy, matched.route, body).await;
         let now = self.limiter.store().moment().now;
-        // Only what the policy and the gateway have written: no part of the request.
-        let (route, id) = (matched.route.pattern().as_str(), facts.context("requestId"));
-        let span = tracing::info_span!("request", route, apiRequestId = id);
         let asked = Asked::new(&policy, &matched, parts, &facts, body, now);
+        let span = span::of(&asked);
         async {
             let sessions = self.sessions.as_deref();
             let meter = self.limiter.store().meter();

@@ -20,6 +20,7 @@
 //! | --- | --- |
 //! | `layer` | [`TollgateLayer`]: the tower layer |
 //! | `gate` | the decision about one request |
+//! | `span` | [`span()`]: what lines about a request have beside their own fields |
 //! | `step_up` | [`caller`], [`authentication`]: who has to prove what, and has he |
 //! | `identify` | [`matched`], [`explain`]: who is charged for a request, and on what |
 //! | `facts` | [`Facts`]: what the gateway vouches for |
@@ -154,6 +155,7 @@ mod problem;
 mod quota;
 pub mod reply;
 mod scalar;
+mod span;
 mod step_up;
 mod wait;
 
@@ -166,5 +168,6 @@ pub use gate::CHARGED;
 pub use identify::{Explained, Matched, explain, matched};
 pub use language::preferred as preferred_languages;
 pub use layer::{Tollgate, TollgateLayer};
+pub use span::span;
 pub use step_up::{GRANT_HEADER, authentication, caller, demand, vouched};
 pub use wait::retry_after;

@@ -62,11 +62,28 @@ pub struct Dimension {
     pub fold: Fold,
     /// Whether a value is about a person and goes into keys as a keyed hash only.
     pub personal: bool,
+    /// How a line about a denial tells it; `None`: not at all.
+    pub log: Option<Logged>,
+}
+
+/// How a line about a denial tells the value of a dimension: see [`Policy::logged`](crate::Policy::logged).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Logged {
+    /// `plain`: as it is.
+    Plain,
+    /// `hashed`: as a reference that nobody can read without the key secrets.
+    Hashed,
+}
+
+impl Logged {
+    /// The dimensions that lines have room for, and no others: who buys, and not who is a person.
+    pub const DIMENSIONS: [&str; 2] = ["tenant", "api_key"];
 }
 
 impl From<Source> for Dimension {
     fn from(source: Source) -> Self {
-        Self { source, fold: Fold::None, personal: false }
+        Self { source, fold: Fold::None, personal: false, log: None }
     }
 }
 

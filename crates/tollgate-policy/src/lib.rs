@@ -27,6 +27,7 @@
 //! | --- | --- |
 //! | `policy` | a checked policy, and its look-ups by limit, request and plan |
 //! | `charges` | from names and values to what the core decides on |
+//! | `logged` | what lines about denials have of a caller |
 //! | `keying` | from values to keys: one spelling, personal ones hashed, one key a secret |
 //! | `canonical` | which spellings of a value are one |
 //! | `pseudonym` | keyed hashes of personal values, and their secrets |
@@ -92,6 +93,7 @@
 //! | `fold` | which spellings are one: `"none"`; `"lower"`, without regard to case; `"email"`, an account; `"mailbox"`, as that without `+tag`; `"phone"`, a number in E.164 (see [`Fold`]) | `"none"` |
 //! | `region` | where a number without a country code belongs, like `"IN"` (ISO 3166-1) | none: such a number is its digits |
 //! | `personal` | `true`: values go into keys only as keyed hashes, under [`KeySecrets`] | `true` with `"email"`, `"mailbox"`, `"phone"`, which cannot be otherwise; else `false` |
+//! | `log` | of `tenant` and `api_key`: a line about a denial has the value, `"plain"` or as a keyed hash, `"hashed"`; in plain only what a gateway or an authorizer vouches for, and an API key only by its id (see [`Policy::logged`]) | not logged |
 //!
 //! A **device** has a value if the request has that cookie with a token that was issued for this value of `bound_to`
 //! ([`Policy::device_cookie`], after a right password), signed by one of the [`KeySecrets`], at most `max_age` ago; else its
@@ -323,6 +325,7 @@ mod jitter;
 mod keying;
 mod limit;
 mod live;
+mod logged;
 mod message;
 mod mfa;
 mod network;
@@ -350,7 +353,7 @@ pub use edge::{
 pub use error::{Error, Result};
 pub use factors::{Admin, FactorKind, FactorRules, NoFactorKind, TenantRules, Unfit};
 pub use http::{Cors, Http, LegacyHeaders};
-pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust, is_internal};
+pub use identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Logged, Source, Trust, is_internal};
 pub use jitter::up_to;
 pub use limit::{Figures, KeyPart, Limit, OnSuccess};
 pub use live::LivePolicy;

@@ -11,7 +11,9 @@ use std::fmt;
 use tollgate_core::time::millis_rounded_up;
 use tollgate_core::{Charges, Decision, Key, LimitDecision, Mode, Outcome, Unasked};
 use tollgate_dynamodb::{Limiter, Store};
-use tollgate_policy::{Error, Policy, Wanted, up_to};
+use tollgate_policy::{Error, Logged, Policy, Source, Wanted, up_to};
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 /// A status and a JSON body.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +80,7 @@ pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]
         Ok(wanted) => wanted,
         Err(message) => return bad_request(&message),
     };
-    let answers: Vec<Value> = match limiter.take(&wanted.charges).await {
+    let answers: Vec<Value> = match limiter.take(&wanted.charges).instrument(span(policy, &requests)).await {
         Ok(decision) => {
             let told = policy.jittered(decision, up_to);
             requests.iter().zip(&wanted.keys).map(|(r, keys)| answer(&r.limit, keys, &told)).collect()
@@ -87,6 +89,25 @@ pub async fn decide<S: Store>(policy: &Policy, limiter: &Limiter<S>, body: &[u8]
     };
     let body = if is_array { Value::Array(answers) } else { answers.into_iter().next().unwrap_or_default() };
     Reply { status: 200, body }
+}
+
+/// What a line about a denial has beside its own fields: who buys, where the policy says so and all keys agree.
+fn span(policy: &Policy, requests: &[Request]) -> Span {
+    let span = tracing::info_span!("decisions", tenant = Empty, api_key = Empty);
+    if span.is_disabled() {
+        return span;
+    }
+    for name in Logged::DIMENSIONS {
+        let mut values =
+            requests.iter().flat_map(|r| &r.key).filter(|(known, _)| known == name).map(|(_, value)| value);
+        let Some(value) = values.next().filter(|first| values.all(|value| value == *first)) else { continue };
+        // Nobody says whether it is the id of a key or the key.
+        let is_secret = policy.identity().source(name) == Some(&Source::ApiKey);
+        if let Some(told) = policy.logged(name, value, is_secret) {
+            span.record(name, &*told);
+        }
+    }
+    span
 }
 
 fn parse(body: &[u8]) -> Result<(Vec<Request>, bool), String> {

@@ -1,10 +1,12 @@
 //! A line in the log for each denial, that answers "why 429?".
 //!
 //! Invariant: a line has names that the policy declares and numbers, and of the caller only a reference that nobody can read
-//! without the key secrets ([`KeySecrets::reference`]): never a value of a key.
+//! without the key secrets ([`KeySecrets::reference`]): never a value of a key, but for a tenant and the id of an API key where the
+//! policy says `log` of them.
 //!
 //! The event is at level INFO with the target `tollgate::denials`; whoever logs it adds what the spans around it say (the
-//! route; on Lambda the ids of request and trace).
+//! route, and `tenant` and `api_key` as [`Policy::logged`](tollgate_policy::Policy::logged) tells them; on Lambda the ids of request
+//! and trace).
 //!
 //! | field | what it is |
 //! | --- | --- |

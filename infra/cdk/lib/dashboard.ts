@@ -1,6 +1,7 @@
 import { Aws, Fn, Lazy, Stack } from "aws-cdk-lib";
 import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
 import type { IFunction } from "aws-cdk-lib/aws-lambda";
+import type { ILogGroup } from "aws-cdk-lib/aws-logs";
 import type { Construct } from "constructs";
 import { dashboard, prices } from "./generated.json";
 
@@ -11,6 +12,8 @@ export interface Shown {
   readonly table: string;
   readonly memoryMb: number;
   readonly functions: () => IFunction[];
+  /** Log groups of the functions that decide. */
+  readonly logGroups: () => ILogGroup[];
   readonly httpApi: () => string | undefined;
   readonly restApi: () => string | undefined;
 }
@@ -30,6 +33,7 @@ export function makeDashboard(scope: Construct, shown: Shown): void {
     HttpApi: lazy(() => shown.httpApi() ?? none),
     RestApiName: lazy(() => shown.restApi() ?? none),
     Functions: lazy(() => shown.functions().map((of) => of.functionName).join('\\" OR \\"')),
+    LogSources: lazy(() => shown.logGroups().map((of) => `SOURCE '${of.logGroupName}'`).join(" | ")),
     WriteUnitPrice: million.WriteUnits,
     ReadUnitPrice: million.ReadUnits,
     InvocationPrice: million.Invocations,

@@ -13,6 +13,7 @@ import { Codes } from "./otp";
 import { makeSentinel } from "./sentinel";
 import { decide, useUpFactors, useUpGrants } from "./permissions";
 import { policyPlace, readParameter, secretsPlace } from "./policy";
+import { makeQueries } from "./queries";
 import { LimitsTable } from "./table";
 import { Webhooks } from "./webhook";
 
@@ -125,6 +126,7 @@ export class Tollgate extends Construct {
       this.webhooks = new Webhooks(this, this.common, props.webhook);
       this.mustNotFail.push(this.webhooks.receiver);
     }
+    makeQueries(this, () => this.logGroups());
     if (metrics) {
       this.watch(metrics);
     }
@@ -212,9 +214,14 @@ export class Tollgate extends Construct {
       table: this.table.tableName,
       memoryMb: this.common.memoryMb,
       functions: () => this.node.children.filter((child) => child instanceof lambda.Function),
+      logGroups: () => this.logGroups(),
       httpApi: () => this.httpApi?.apiId,
       restApi: () => this.restApiName,
     });
+  }
+
+  private logGroups(): logs.ILogGroup[] {
+    return this.deciding.map((of) => of.logGroup);
   }
 
   private shared(props: TollgateProps, metrics: MetricsOptions | undefined, keyUse: iam.PolicyStatement | undefined): Common {

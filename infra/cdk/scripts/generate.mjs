@@ -1,5 +1,5 @@
-// What the construct has in common with infra/template.yaml word for word, taken from there: the dashboard and the prices that it
-// reckons with. The licences are the repository's.
+// What the construct has in common with infra/template.yaml word for word, taken from there: the dashboard, the prices that it
+// reckons with, and the saved queries. The licences are the repository's.
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
@@ -9,7 +9,9 @@ const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 const template = parse(readFileSync(at("../../template.yaml"), "utf8"), { logLevel: "silent" });
 const [dashboard] = template.Resources.Dashboard.Properties.DashboardBody;
 const { Prices: prices } = template.Mappings;
-writeFileSync(at("../lib/generated.json"), JSON.stringify({ dashboard, prices }, null, 1) + "\n");
+const saved = Object.entries(template.Resources).filter(([, { Type }]) => Type === "AWS::Logs::QueryDefinition");
+const queries = saved.map(([id, { Properties: has }]) => ({ id, name: has.Name, query: has.QueryString }));
+writeFileSync(at("../lib/generated.json"), JSON.stringify({ dashboard, prices, queries }, null, 1) + "\n");
 for (const licence of ["LICENSE-MIT", "LICENSE-APACHE"]) {
   copyFileSync(at(`../../../${licence}`), at(`../${licence}`));
 }

@@ -95,6 +95,7 @@ test("queues, metric filters, schedules and what callers are given are the same"
   assert.deepEqual(Object.values(queues(cdk)).sort(), Object.values(queues(sam)).sort());
   for (const [type, fields] of [
     ["AWS::Logs::MetricFilter", ["FilterPattern", "MetricTransformations"]],
+    ["AWS::Logs::QueryDefinition", ["Name", "QueryString"]],
     ["AWS::ApiGateway::UsagePlan", ["Throttle"]],
     ["AWS::ApiGateway::GatewayResponse", ["ResponseType", "StatusCode", "ResponseParameters"]],
   ] as const) {

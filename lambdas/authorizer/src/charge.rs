@@ -10,9 +10,10 @@ use http::Request;
 use http::request::Parts;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use tollgate::http::{Facts, Matched, explain, matched};
+use tollgate::http::{Facts, Matched, explain, matched, span};
 use tollgate::tollgate_policy::{Algorithm, RouteMatch, Source, up_to};
 use tollgate::{Limiter, Outcome, Policy, Store, Timestamp};
+use tracing::Instrument;
 
 /// What became of a request's limits.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +46,10 @@ pub(crate) async fn charge<S: Store>(
     let explained =
         explain(policy, &matched, &parts, &facts, None, now, &|_| None).map_err(|error| undecided(&error))?;
     explained.record(limiter.store().meter());
-    let decision = limiter.take(&explained.resolution.charges).await.map_err(|error| undecided(&error))?;
+    // As the layer's, so that lines about denials say as much.
+    let span = span(policy, &matched, &parts, &facts, now);
+    let taken = limiter.take(&explained.resolution.charges).instrument(span).await;
+    let decision = taken.map_err(|error| undecided(&error))?;
     Ok(match decision.outcome() {
         _ if decision.is_allowed() => Charged::Here,
         Outcome::NeverFits => Charged::Left,

@@ -20,6 +20,7 @@ mod moto;
 mod otp;
 mod printed;
 mod proxy;
+mod queries;
 mod sample_api;
 mod sandboxes;
 mod webhook;

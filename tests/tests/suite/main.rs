@@ -51,5 +51,6 @@ mod table;
 mod tenants;
 mod through;
 mod waf;
+mod why;
 mod windows;
 mod writes;

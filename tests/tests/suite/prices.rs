@@ -88,6 +88,12 @@ async fn the_table_of_costs_is_what_units_prices_and_templates_come_to() {
     row("webhooks, a million", "gateway, function, 3 requests to the queue".to_owned(), webhooks);
     let alarmed = alarms * month("alarm_metric") + month("dashboard");
     row("alarms and dashboard, a month", format!("{alarms} metrics in alarms, with all functions"), alarmed);
+    let scanned = 100.0 * prices.of("per_gigabyte", "log_scanned");
+    let queries = template.matches("Type: AWS::Logs::QueryDefinition").count();
+    let shown = template.matches(r#""type": "log""#).count();
+    let whose =
+        format!("by {queries} saved queries when they are run, by {shown} of the dashboard whenever it is looked at");
+    row("logs, 100 gigabytes that are read", whose, scanned);
     row(
         "keys and secrets, a month",
         "the table's key, that of second factors, 1 secret".to_owned(),

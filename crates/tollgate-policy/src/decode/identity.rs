@@ -5,7 +5,7 @@ use super::device;
 use super::fields::{self, Fields, Node};
 use super::keys;
 use crate::canonical::{Fold, Region};
-use crate::identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Source, Trust};
+use crate::identity::{AddressHeader, Cidr, ClientIp, Dimension, Identity, Logged, Source, Trust};
 use crate::rate::Problem;
 use crate::report::{Report, Span};
 use crate::suggest;
@@ -139,7 +139,35 @@ fn declaration(report: &mut Report<'_>, node: Node<'_>, dimension: &str) -> Opti
         let help = "write it like `plan = \"claims.plan\"`";
         report.error(&fields.span(), "`plan` is compared with the names under [plans], not counted", help);
     }
-    Some(Dimension { source: source?, fold, personal })
+    let log = match fields.get("log") {
+        Some(node) => Some(log(report, node, dimension, source.as_ref(), personal)?),
+        None => None,
+    };
+    Some(Dimension { source: source?, fold, personal, log })
+}
+
+/// How lines about denials tell the dimension: of whoever buys only, and in plain only what somebody has vouched for.
+fn log(
+    report: &mut Report<'_>,
+    node: Node<'_>,
+    dimension: &str,
+    source: Option<&Source>,
+    personal: bool,
+) -> Option<Logged> {
+    let log = fields::word(report, node, "log", &[("plain", Logged::Plain), ("hashed", Logged::Hashed)])?;
+    let hashed = "write `log = \"hashed\"`";
+    if !Logged::DIMENSIONS.contains(&dimension) {
+        let help = "remove `log`: of others, lines have the names, and a reference to the whole key";
+        report.error(&node.span(), format!("`log` is for `tenant` and `api_key`, not for `{dimension}`"), help);
+    } else if log == Logged::Plain && personal {
+        report.error(&node.span(), format!("`{dimension}` is personal, and is not logged in plain"), hashed);
+    } else if log == Logged::Plain
+        && matches!(source, Some(Source::Header(_) | Source::Query(_) | Source::Path(_) | Source::Body(_)))
+    {
+        let message = format!("`{dimension}` is what callers write themselves, which can be anything");
+        report.error(&node.span(), message, hashed);
+    }
+    Some(log)
 }
 
 fn fold(report: &mut Report<'_>, fields: &Fields<'_>) -> Option<Fold> {

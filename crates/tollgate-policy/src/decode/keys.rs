@@ -37,7 +37,7 @@ pub(super) const POLICY: KeyList = KeyList {
 };
 
 pub(super) const DIMENSION: KeyList =
-    KeyList { table: "dimension", keys: &["body", "from", "fold", "region", "personal"] };
+    KeyList { table: "dimension", keys: &["body", "from", "fold", "region", "personal", "log"] };
 
 pub(super) const CLIENT_IP: KeyList =
     KeyList { table: "client_ip", keys: &["trusted_hops", "trusted_proxies", "header", "ipv6_prefix"] };

@@ -186,3 +186,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn lines_have_who_buys_where_the_policy_says_so_and_nothing_that_is_secret_or_personal() {
+    let saying = |more: &str| policy(&FULL.replace("[identity]\n", &format!("[identity]\n{more}\n")));
+    let said = saying("tenant = { from = 'claims.t', log = 'plain' }\napi_key = { from = 'api_key', log = 'plain' }");
+    let hashing = with(said.clone(), K1);
+    let told =
+        |policy: &Policy, name, value, is_secret| policy.logged(name, value, is_secret).map(|told| told.into_owned());
+    let reference = |name, value| {
+        K1.parse::<KeySecrets>().expect("secrets").reference(&tollgate_core::Key::new([(name, value)]).expect("a key"))
+    };
+    assert_eq!(told(&hashing, "tenant", "acme", false).as_deref(), Some("acme"));
+    assert_eq!(told(&hashing, "user", "alice", false), None, "the policy says nothing of users");
+    assert_eq!(told(&hashing, "api_key", "s3cret", true), reference("api_key", "s3cret"));
+    let long = "x".repeat(129);
+    assert_eq!(told(&hashing, "tenant", &long, false), reference("tenant", long.as_str()));
+    assert_eq!(
+        (told(&said, "api_key", "s3cret", true), told(&said, "tenant", &long, false)),
+        (None, None),
+        "nothing to hash under"
+    );
+    let quiet = with(policy(FULL), K1);
+    assert_eq!((told(&quiet, "tenant", "acme", false), told(&quiet, "api_key", "k", false)), (None, None));
+    let hashed = with(saying("tenant = { from = 'claims.t', log = 'hashed' }"), K1);
+    assert_eq!(told(&hashed, "tenant", "acme", false), reference("tenant", "acme"));
+}

@@ -83,6 +83,10 @@ fn identities() {
     one(&identity("user = { body = \"x\", personal = \"yes\" }"), "3:33", "personal must be true or false");
     one(&identity("user = { body = \"x\", fold = \"email\", personal = false }"), "3:49", "says that it has none");
     one(&identity("plan = { from = \"claims.p\", fold = \"lower\" }"), "3:8", "`plan` is compared");
+    one(&identity("user = { from = \"claims.sub\", log = \"plain\" }"), "3:37", "`log` is for `tenant` and `api_key`");
+    one(&identity("tenant = { from = \"claims.t\", log = \"yes\" }"), "3:37", "log cannot be");
+    one(&identity("tenant = { from = \"header.t\", log = \"plain\" }"), "3:37", "write themselves");
+    one(&identity("tenant = { from = \"claims.t\", personal = true, log = \"plain\" }"), "3:54", "personal");
     one(&identity("client_ip = \"header.x\""), "3:13", "`client_ip` must be a table");
     one(&identity("client_ip = { ipv6_prefix = 0 }"), "3:29", "from 1 to 128, not 0");
     one(&identity("client_ip = { trusted_hops = 17 }"), "3:30", "from 0 to 16, not 17");

@@ -97,6 +97,7 @@ fn valid_policies_pass_both() {
         limit("[identity]\nuser = \"context.identity.sub\"\nclient_ip = { trusted_hops = 2 }"),
         limit("[identity]\nuser = \"query.u\"\nclient_ip = {}").replace("\"user\"", "\"user??tenant\", \"plan\""),
         limit("[identity]\na = { body = \"x\", fold = \"email\" }\nb = { from = \"header.x\", personal = true }"),
+        limit("[identity]\ntenant = { from = \"claims.t\", log = \"plain\" }\napi_key = { from = \"header.k\", log = \"hashed\" }"),
         limit("[identity]\na = { from = \"api_key\", fold = \"phone\", region = \"IN\", personal = true }"),
         limit("[identity]\nclient_ip = { trusted_hops = 1, header = \"CloudFront-Viewer-Address\" }"),
         limit("[identity]\nd = { cookie = \"__Host-d\", bound_to = \"user\", max_age = \"400day\" }")
@@ -349,6 +350,7 @@ fn structural_mistakes_fail_both() {
             "user = { body = \"a\", fold = \"phone\", region = \"in\" }",
             "user = { body = \"a\", fold = \"phone\", personal = false }",
             "user = { body = \"a\", personal = 1 }",
+            "tenant = { from = \"claims.t\", log = \"yes\" }",
             "client_ip = { trusted_hops = 1, header = \"a b\" }",
             "client_ip = \"header.x\"",
             "client_ip = { cookie = \"d\", bound_to = \"user\" }",

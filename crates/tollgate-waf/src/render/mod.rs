@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tollgate_policy::{BodyKind, Cidr, Edge, EdgeRule, KeepsOut, Policy, Stage};
 
-/// The body of who has none, with the prefix before it.
-const OUR_BODY: &str = "rate-limited";
-const OUR_CONTENT: &str = r#"{"error":"rate_limited","message":"Too many requests from your address. Wait a little, then go on more slowly."}"#;
+/// The name of the body of who has none, to which the policy's prefix is added.
+pub const OUR_BODY: &str = "rate-limited";
+/// That body, in JSON.
+pub const OUR_CONTENT: &str = r#"{"error":"rate_limited","message":"Too many requests from your address. Wait a little, then go on more slowly."}"#;
 
 /// Versions of addresses, and what the name of a set of them ends with.
 const VERSIONS: [(bool, &str); 2] = [(false, "ipv4"), (true, "ipv6")];
