@@ -17,6 +17,7 @@ mod contention;
 mod corpus;
 mod deadline;
 mod dev;
+mod documents;
 mod factors;
 mod failure;
 mod faults;
