@@ -67,16 +67,17 @@ fn nginx(rate: i64, burst: i64) -> Theirs {
     })
 }
 
-/// zae-limiter, `refill_bucket` and `try_consume`: thousandths of a token, and the time that they took.
+/// zae-limiter, `refill_bucket` and `try_consume`: thousandths of a token, and the time that they took; a denial writes nothing.
 fn zae(capacity: u64, period: u64) -> Theirs {
     let milli = capacity * 1000;
     let (mut tokens, mut refilled) = (milli, 0);
     Box::new(move |now| {
         let added = (now - refilled) * milli / period;
-        tokens = milli.min(tokens + added);
-        refilled += added * period / milli;
-        let allowed = tokens >= 1000;
-        tokens -= if allowed { 1000 } else { 0 };
+        let found = milli.min(tokens + added);
+        let allowed = found >= 1000;
+        if allowed {
+            (tokens, refilled) = (found - 1000, refilled + added * period / milli);
+        }
         allowed
     })
 }

@@ -17,7 +17,9 @@
 
 mod block;
 mod compare;
+mod costs;
 mod policy;
+mod privacy;
 mod shell;
 mod unrun;
 
