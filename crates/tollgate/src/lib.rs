@@ -34,7 +34,7 @@
 //! | `logs` (feature `logs`) | structured logs, bounded |
 //! | `lambda` (feature `lambda`) | what a Lambda function does in init and around an invocation |
 //! | [`testing`] | a store in memory and a manual clock |
-//! | [`guide`] | what is proved and what is assumed; what it costs at which size |
+//! | [`guide`] | a page for each question that comes up: algorithms, keys, plans, logins, failure, hot keys, deployment, costs, privacy, migration, proof, scale |
 
 pub mod decisions;
 pub mod denials;

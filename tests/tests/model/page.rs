@@ -1,6 +1,6 @@
 //! The page on proof that ships with the crate `tollgate` tells how much was searched; it has the figures of the tables here.
 
-const PAGE: &str = include_str!("../../../crates/tollgate/docs/proof.md");
+const PAGE: &str = include_str!("../../../crates/tollgate/guide/proof.md");
 const TABLES: &str = include_str!("main.rs");
 const MUTANTS: &str = include_str!("mutant.rs");
 

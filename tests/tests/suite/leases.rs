@@ -17,11 +17,11 @@ const HOUR: u64 = 3_600 * SECOND;
 const DAY: u64 = 24 * HOUR;
 
 /// The item of the limit of a key that nobody else has.
-fn key() -> ItemKey {
+pub fn key() -> ItemKey {
     ItemKey::own(harness::key().key, LimitName::new("limit").unwrap())
 }
 
-fn leased(key: &ItemKey, (n, period_ns, burst): (u64, u64, u64), most: u64) -> Charges {
+pub fn leased(key: &ItemKey, (n, period_ns, burst): (u64, u64, u64), most: u64) -> Charges {
     let terms = Terms::new(1, bucket(n, period_ns, burst));
     Charges::new(key.clone(), vec![charge("limit", terms, 1).leased(most)]).unwrap()
 }

@@ -19,6 +19,7 @@ mod corpus;
 mod deadline;
 mod deploy;
 mod dev;
+mod documents;
 mod examples;
 mod factors;
 mod failure;

@@ -11,10 +11,10 @@ fn read(path: &str) -> String {
 }
 
 /// The figures of `infra/prices.toml`.
-struct Prices(Table);
+pub struct Prices(Table);
 
 impl Prices {
-    fn read() -> Self {
+    pub fn read() -> Self {
         Self(read("infra/prices.toml").parse().unwrap())
     }
 
@@ -26,19 +26,19 @@ impl Prices {
         self.text(table, name).parse().unwrap()
     }
 
-    fn per_million(&self, name: &str) -> f64 {
+    pub fn per_million(&self, name: &str) -> f64 {
         self.of("per_million", name)
     }
 
     /// Of a million invocations.
-    fn functions(&self) -> f64 {
+    pub fn functions(&self) -> f64 {
         let gigabyte_seconds = self.of("assumed", "billed_ms") * 1e3 * self.of("assumed", "memory_mb") / 1024.0;
         self.per_million("invocations") + gigabyte_seconds * self.of("per_gigabyte_second", "arm64")
     }
 }
 
 /// Write units of a call within its limit, of one that is denied, and of one that is known to be denied.
-async fn units() -> [u64; 3] {
+pub async fn units() -> [u64; 3] {
     let client = Client::new().await;
     let charges = one(&key(), 1, 3600 * SECOND, 1);
     let allowed = client.measured(&charges).await;

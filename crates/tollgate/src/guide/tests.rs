@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_core::take::Moment;
 use tollgate_core::{Item, Step, Take};
 
-const PAGE: &str = include_str!("../../docs/scale.md");
+const PAGE: &str = include_str!("../../guide/scale.md");
 
 /// Dollars, as the page says.
 const MILLION_UNITS: f64 = 0.625;
