@@ -4,6 +4,7 @@
 
 mod combined;
 mod decisions;
+mod formats;
 mod page;
 mod policy;
 mod properties;

@@ -2,7 +2,7 @@
 
 use crate::support::line;
 use tollgate_policy::{KeySecrets, Policy};
-use tollgate_replay::{Options, Report, replay};
+use tollgate_replay::{Applied, Options, Report, replay};
 
 const POLICY: &str = r#"
 version = 1
@@ -50,7 +50,7 @@ why = "a rate-limited health check lies"
 fn run(policy: &str, log: &[String]) -> Report {
     let policy = Policy::parse(policy).unwrap_or_else(|findings| panic!("{findings:?}")).policy;
     let policy = policy.with_secrets(KeySecrets::development());
-    replay(log.concat().as_bytes(), &policy, &Options::default(), |_| ()).unwrap()
+    replay(log.concat().as_bytes(), &Applied::new(&policy), &Options::default()).unwrap()
 }
 
 fn counts(report: &Report, name: &str) -> [u64; 4] {
