@@ -214,6 +214,12 @@ pub struct ReplayArgs {
     /// Another policy: tell who would be newly denied by it, and who freed
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
+    /// Suggest limits out of the traffic: the table, and as policy the row of this percentile (p99 if none is named)
+    #[arg(long, value_name = "PERCENTILE", num_args = 0..=1, require_equals = true, default_missing_value = "p99", value_parser = ["p50", "p90", "p99", "p99.9", "max"])]
+    pub suggest: Option<String>,
+    /// Write the report with charts to this file, a page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Denied keys shown for each limit
     #[arg(long, default_value_t = 10)]
     pub top: usize,

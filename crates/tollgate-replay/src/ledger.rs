@@ -212,6 +212,17 @@ impl Ledger {
         self.limits.iter().map(|(name, _)| name)
     }
 
+    /// The limit of each slot, by number.
+    pub(crate) fn limits_of_slots(&self) -> impl Iterator<Item = usize> {
+        self.slots.iter().map(|slot| slot.limit)
+    }
+
+    /// The slots that a caller is charged on, with the limit, the cost, and whether the answer changes that.
+    pub(crate) fn costs(&self, plan: PlanId) -> impl Iterator<Item = (usize, &LimitName, u64, bool)> {
+        let costs = self.plans.get(plan.0).into_iter().flat_map(|plan| &plan.costs);
+        costs.map(|cost| (cost.slot, &self.limits[self.slots[cost.slot].limit].0, cost.demand.cost, cost.by_answer))
+    }
+
     /// Forgets what was decided, and keeps what each caller is charged.
     pub(crate) fn restart(&mut self) {
         self.denied = 0;

@@ -16,6 +16,7 @@
 //! | [`spool`] | records in the order of time, in bounded memory |
 //! | `ledger` | theoretical arrival times and counts |
 //! | `decide` | records decided in the order of time |
+//! | [`suggest`] | limits out of the traffic |
 //! | [`compare`] | what another policy would have done otherwise |
 //! | [`report`] | the answer, as data; its JSON shape is a contract |
 //! | [`text`] | the answer, as a page for a person |
@@ -76,6 +77,7 @@ mod policy;
 pub mod report;
 pub mod rules;
 pub mod spool;
+pub mod suggest;
 pub mod text;
 
 pub use compare::Comparison;
@@ -88,3 +90,4 @@ pub use policy::Applied;
 pub use report::{DeniedKey, LimitReport, MalformedLine, Report};
 pub use rules::{Lookup, Matched, Place, Resolved, Rules};
 pub use spool::Spool;
+pub use suggest::Suggestion;

@@ -201,7 +201,8 @@ pub(crate) fn printable(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// An instant as in RFC 3339, in UTC.
-pub(crate) fn instant(at: Timestamp) -> String {
+#[must_use]
+pub fn instant(at: Timestamp) -> String {
     // Every timestamp lies before 2554 and jiff's end in 9999, so the fallback is never shown.
     jiff::Timestamp::from_nanosecond(i128::from(at.as_nanos())).map_or_else(|_| at.to_string(), |at| at.to_string())
 }

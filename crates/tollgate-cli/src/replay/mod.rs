@@ -2,6 +2,8 @@
 
 mod edge;
 mod inputs;
+mod page;
+mod suggest;
 mod text;
 
 use crate::args::ReplayArgs;
@@ -14,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use inputs::Input;
 use serde::Serialize;
 use std::path::Path;
+use suggest::Suggested;
 use tollgate_policy::Policy;
 use tollgate_replay::{Applied, Entry, Options, Replay, Report};
 
@@ -27,6 +30,7 @@ pub(crate) async fn run(args: &ReplayArgs) -> Result<()> {
     let (rules, other_rules) = (applied(&policy, args)?, other.as_ref().map(|other| applied(other, args)).transpose()?);
     let mut options = Options::default();
     options.top_denied = args.top;
+    options.parts = if args.html.is_some() { page::PARTS } else { 0 };
     let mut replay = Replay::new(&rules, options);
     if let Some(rules) = &other_rules {
         replay = replay.compared_to(rules);
@@ -41,7 +45,14 @@ pub(crate) async fn run(args: &ReplayArgs) -> Result<()> {
     let report = replay.report().map_err(input_error)?;
     let [edge, edge_of_other] =
         ahead.map(|ahead| ahead.map_or(Ok(Vec::new()), |ahead| ahead.report(args.top, report.waf.as_ref())));
-    let replayed = Replayed { report, edge: edge?, edge_of_other: edge_of_other? };
+    let suggest = match &args.suggest {
+        Some(percentile) => Some(Suggested::new(&policy, replay.suggest().map_err(input_error)?, percentile)),
+        None => None,
+    };
+    let replayed = Replayed { report, edge: edge?, edge_of_other: edge_of_other?, suggest };
+    if let Some(path) = &args.html {
+        crate::page::write(path, &page::render(&replayed)?)?;
+    }
     output::result(args.json, &replayed, || text::render(&replayed))
 }
 
@@ -56,6 +67,9 @@ struct Replayed {
     /// The same of the other policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     edge_of_other: Vec<RuleReport>,
+    /// Limits out of the traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggest: Option<Suggested>,
 }
 
 /// Loads a policy, with the secrets that it needs.

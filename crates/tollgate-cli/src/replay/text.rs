@@ -2,6 +2,7 @@
 
 use super::Replayed;
 use super::edge::RuleReport;
+use super::suggest::Suggested;
 use tollgate_replay::text;
 
 pub(super) fn render(replayed: &Replayed) -> String {
@@ -11,5 +12,6 @@ pub(super) fn render(replayed: &Replayed) -> String {
         page.push_str("\nwith the other policy");
         page.extend(replayed.edge_of_other.iter().map(RuleReport::text));
     }
+    page.push_str(&replayed.suggest.as_ref().map_or_else(String::new, Suggested::text));
     page
 }
