@@ -8,6 +8,8 @@ use plotters::prelude::*;
 use std::path::Path;
 
 const SIZE: (u32, u32) = (900, 320);
+/// How far the y axis goes beyond the highest value, so that the legend covers none.
+const HEADROOM: f64 = 1.4;
 /// What is usual, or asked for.
 pub(crate) const GREY: RGBColor = RGBColor(150, 150, 150);
 /// What an attack got.
@@ -28,7 +30,7 @@ const STYLE: &str = "\
     pre{overflow-x:auto;padding:.8rem;border:1px solid #8884}\
     svg{max-width:100%;height:auto}\
     svg text{fill:CanvasText}svg [fill=\"#FFFFFF\"]{fill:Canvas}svg [stroke=\"#000000\"]{stroke:CanvasText}\
-    .bar{display:inline-block;height:.7em;background:#c82828;vertical-align:baseline}";
+    .left td:last-child{text-align:right}.bar{display:inline-block;float:left;height:.7em;background:#c82828;vertical-align:baseline}";
 
 /// A page of that title, which is text; the body is HTML.
 pub(crate) fn page(title: &str, body: &str) -> String {
@@ -84,7 +86,7 @@ pub(crate) fn lines(title: &str, (x, most_x): (&str, f64), series: &[Line<'_>]) 
             .margin(10)
             .x_label_area_size(30)
             .y_label_area_size(70)
-            .build_cartesian_2d(0.0..most_x, 0.0..most * 1.05)
+            .build_cartesian_2d(0.0..most_x, 0.0..most * HEADROOM)
             .map_err(failed)?;
         chart.configure_mesh().x_desc(x).light_line_style(TRANSPARENT).draw().map_err(failed)?;
         for (name, colour, points) in series {

@@ -73,6 +73,11 @@ impl<'p> Applied<'p> {
     }
 }
 
+/// A parameter as it counts when it is served: without its percent-encoding.
+fn decoded(value: &str) -> String {
+    percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned()
+}
+
 impl Rules for Applied<'_> {
     fn limits(&self) -> Vec<LimitName> {
         self.policy.limits().iter().map(|limit| limit.name().clone()).collect()
@@ -113,7 +118,7 @@ impl Rules for Applied<'_> {
     }
 
     fn path_parameter(&self, method: &str, path: &str, name: &str) -> Option<String> {
-        self.policy.route(method, path)?.param(name).map(str::to_owned)
+        self.policy.route(method, path)?.param(name).map(decoded)
     }
 
     fn resolve(&self, route: usize, value: &dyn Fn(&str) -> Option<String>) -> Resolved {

@@ -101,7 +101,7 @@ pub trait Rules {
     /// The route of a request; `path` is without the query, as it stood on the request line.
     fn matched(&self, method: &str, path: &str) -> Matched;
 
-    /// The value of a parameter of the path, as it was sent.
+    /// The value of a parameter of the path, decoded.
     fn path_parameter(&self, _method: &str, _path: &str, _name: &str) -> Option<String> {
         None
     }

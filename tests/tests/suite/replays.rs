@@ -75,7 +75,7 @@ fn who_asks_is_told_by_the_fields_that_are_named_and_what_is_missing_is_said() {
     assert_eq!(orders(&[]), [5, 4], "bob is on pro, and carol on the default");
     assert_eq!(orders(&["--plan", "pro"]), [7, 2], "and carol is on pro, too");
     assert!(stdout(&replayed(&[])).contains("tenant: 9 requests are not decided, since the log has no `tenant`"));
-    for wrong in [["--plan", "gold"], ["--identity", "user"]] {
+    for wrong in [["--plan", "gold"], ["--identity", "user"], ["--identity", "usr=who"]] {
         assert_eq!(replayed(&wrong).status.code(), Some(1), "{wrong:?}");
     }
 }

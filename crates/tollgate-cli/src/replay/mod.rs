@@ -27,6 +27,7 @@ pub(crate) async fn run(args: &ReplayArgs) -> Result<()> {
         Some(path) => Some(self::policy(path).await?),
         None => None,
     };
+    check_identity(args, &[Some(&policy), other.as_ref()])?;
     let (rules, other_rules) = (applied(&policy, args)?, other.as_ref().map(|other| applied(other, args)).transpose()?);
     let mut options = Options::default();
     options.top_denied = args.top;
@@ -77,16 +78,28 @@ async fn policy(path: &Path) -> Result<Policy> {
     secrets::attach(open::policy(path)?, Keys::OfOnesOwn).await
 }
 
+/// That every dimension that is named is one of a policy.
+fn check_identity(args: &ReplayArgs, policies: &[Option<&Policy>]) -> Result<()> {
+    for told in &args.identity {
+        let named = told.split_once('=').filter(|(dimension, field)| !dimension.is_empty() && !field.is_empty());
+        let Some((dimension, _)) = named else {
+            let help = "write DIMENSION=FIELD, for instance user=claims.sub";
+            return Err(CliError::Input(format!("--identity {told}: {help}")));
+        };
+        if !policies.iter().flatten().any(|policy| policy.identity().dimension(dimension).is_some()) {
+            let help = "name one under [identity], or user, tenant, plan, session, api_key or client_ip";
+            return Err(CliError::Input(format!(
+                "--identity {told}: the policy has no dimension {dimension:?}; {help}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The policy, and where the log tells what it asks.
 fn applied<'p>(policy: &'p Policy, args: &ReplayArgs) -> Result<Applied<'p>> {
     let mut rules = Applied::new(policy);
-    for told in &args.identity {
-        let named = told.split_once('=').filter(|(dimension, field)| !dimension.is_empty() && !field.is_empty());
-        let Some((dimension, field)) = named else {
-            return Err(CliError::Input(format!(
-                "--identity {told}: write DIMENSION=FIELD, for instance user=claims.sub"
-            )));
-        };
+    for (dimension, field) in args.identity.iter().filter_map(|told| told.split_once('=')) {
         rules = rules.with_field(dimension, field);
     }
     if let Some(plan) = &args.plan {

@@ -118,8 +118,14 @@ fn limits(report: &Report) -> String {
             );
         }
         body.push_str("</table>");
+    }
+    for (name, limit) in &report.limits {
         for (entry, requests) in limit.missing.iter().filter(|(_, requests)| **requests > 0) {
-            let _ = write!(body, "<p>{requests} requests have no <code>{}</code>.</p>", escaped(entry));
+            let (name, entry) = (escaped(name), escaped(entry));
+            let _ = write!(
+                body,
+                "<p>{name}: {requests} requests are not decided: the log has no <code>{entry}</code>.</p>"
+            );
         }
     }
     body

@@ -70,7 +70,7 @@ fn snippet(policy: &Policy, limits: &BTreeMap<String, Suggestion>, percentile: &
         _ => None,
     });
     names.extend(bound.collect::<Vec<_>>());
-    let mut page = format!("# {percentile} of yesterday's clients never reach these.\nversion = 1\n");
+    let mut page = format!("# What clients of the log ask at {percentile}, each limit by itself.\nversion = 1\n");
     let declared = names.iter().filter_map(|name| Some((name, policy.identity().dimension(name)?)));
     let declared: Vec<_> = declared.filter_map(|(name, dimension)| Some((name, declaration(dimension)?))).collect();
     if !declared.is_empty() {

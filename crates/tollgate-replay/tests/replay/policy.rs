@@ -150,3 +150,16 @@ fn failures_count_by_the_status_in_the_log() {
         [3, 5, 0, 1]
     );
 }
+
+#[test]
+fn parameters_of_path_and_query_are_values_as_they_are_when_they_are_served() {
+    let policy = "version = 1\n[identity]\norder = \"path.id\"\nregion = \"query.region\"\n\
+        [limits.order]\nkey = [\"order\", \"region\"]\nrate = \"1/h\"\n\
+        [[routes]]\nmatch = \"GET /orders/{id}\"\ncharge = [\"order\"]\n";
+    let log = ["/orders/a%20b?region=e%75", "/orders/a%20b?x=1&region=eu", "/orders/c?region=eu", "/orders/c"];
+    let log: Vec<_> = log.iter().zip(1..).map(|(path, secs)| line("192.0.2.1", "-", secs, path)).collect();
+    let report = run(policy, &log);
+    assert_eq!(counts(&report, "order"), [2, 1, 1, 2]);
+    assert_eq!(report.limits["order"].top_denied[0].key, "order:a b,region:eu");
+    assert_eq!(report.limits["order"].missing["region"], 1);
+}
