@@ -201,8 +201,25 @@ pub struct BenchArgs {
 /// `tollgate replay`
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
-    /// Access log in combined or common format; `-` for standard input
-    pub log: PathBuf,
+    /// Logs, each plain or gzip, in any format that is known (combined, ALB, CloudFront, API Gateway and AWS WAF JSON); patterns like
+    /// 'logs/*.gz' in quotes; `-` for standard input
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<String>,
+    /// A dimension of the policy and the field of the log that has it, for instance user=claims.sub; may be repeated
+    #[arg(long, value_name = "DIMENSION=FIELD")]
+    pub identity: Vec<String>,
+    /// Plan of callers of whom the log tells none; the policy's default if not given
+    #[arg(long)]
+    pub plan: Option<String>,
+    /// Another policy: tell who would be newly denied by it, and who freed
+    #[arg(long, value_name = "FILE")]
+    pub compare: Option<PathBuf>,
+    /// Suggest limits out of the traffic: the table, and as policy the row of this percentile (p99 if none is named)
+    #[arg(long, value_name = "PERCENTILE", num_args = 0..=1, require_equals = true, default_missing_value = "p99", value_parser = ["p50", "p90", "p99", "p99.9", "max"])]
+    pub suggest: Option<String>,
+    /// Write the report with charts to this file, a page that opens without a network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Denied keys shown for each limit
     #[arg(long, default_value_t = 10)]
     pub top: usize,

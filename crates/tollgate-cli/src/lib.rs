@@ -20,6 +20,7 @@ mod key;
 mod lock;
 mod open;
 mod output;
+mod page;
 mod policy;
 pub mod race;
 mod replay;

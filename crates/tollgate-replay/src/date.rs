@@ -1,4 +1,4 @@
-//! The time field of a log line, exact: the fixed 26 bytes that servers write, any zone, to the second.
+//! Times in a log line, exact: the fixed 26 bytes that servers write, any zone, to the second, and ISO 8601 as AWS writes it.
 //!
 //! Invariant: a text either denotes one instant or is refused; no field is clamped or carried into the next. A direct
 //! parser instead of a format string: it runs once a line and takes less time than looking its text up in a cache would.
@@ -23,8 +23,44 @@ pub(crate) fn parse(text: &[u8]) -> Option<Timestamp> {
         b'-' => -ahead,
         _ => return None,
     };
-    let secs = u64::try_from(days_since_epoch(year, month, day) * 86_400 + clock - ahead).ok()?;
-    Some(Timestamp::from_nanos(secs.checked_mul(1_000_000_000)?))
+    instant(year, month, day, clock - ahead, 0)
+}
+
+/// The instant of `2018-07-02T22:23:00.186641Z` (ISO 8601): with a space or a tab for `T`, no fraction or one to the
+/// nanosecond, any zone or none for UTC. `None` as of [`parse`].
+pub(crate) fn iso(text: &[u8]) -> Option<Timestamp> {
+    let (start, rest) = text.split_at_checked(19)?;
+    let punctuation = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
+    if punctuation.iter().any(|(at, mark)| start[*at] != *mark) || !b"T \t".contains(&start[10]) {
+        return None;
+    }
+    let year = number(&start[..4], 9999)?;
+    let month = number(&start[5..7], 12).filter(|month| *month > 0)?;
+    let day = number(&start[8..10], days_in(year, month)).filter(|day| *day > 0)?;
+    let clock = number(&start[11..13], 23)? * 3600 + number(&start[14..16], 59)? * 60 + number(&start[17..], 59)?;
+    let (nanos, zone) = match rest.split_first() {
+        Some((b'.', rest)) => {
+            let end = rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
+            let digits = &rest[..end];
+            let scale = 10_u64.pow(u32::try_from(9_usize.checked_sub(digits.len())?).ok()?);
+            (u64::try_from(number(digits, i64::MAX)?).ok()? * scale, &rest[end..])
+        }
+        _ => (0, rest),
+    };
+    let ahead = match zone {
+        b"" | b"Z" => 0,
+        [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] | [sign @ (b'+' | b'-'), h1, h2, m1, m2] => {
+            let ahead = number(&[*h1, *h2], 23)? * 3600 + number(&[*m1, *m2], 59)? * 60;
+            if *sign == b'-' { -ahead } else { ahead }
+        }
+        _ => return None,
+    };
+    instant(year, month, day, clock - ahead, nanos)
+}
+
+fn instant(year: i64, month: i64, day: i64, secs_of_day: i64, nanos: u64) -> Option<Timestamp> {
+    let secs = u64::try_from(days_since_epoch(year, month, day) * 86_400 + secs_of_day).ok()?;
+    Some(Timestamp::from_nanos(secs.checked_mul(1_000_000_000)?.checked_add(nanos)?))
 }
 
 /// A number of exactly these digits, at most `max`.

@@ -19,22 +19,22 @@ use tollgate_core::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlanId(usize);
 
-/// A request to decide.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Record {
-    /// When.
-    pub(crate) at: Timestamp,
-    /// What is charged.
-    pub(crate) plan: PlanId,
-    /// How it was answered.
-    pub(crate) status: u16,
+/// What a limit said of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It was charged.
+    Allowed,
+    /// It has room, and another has none.
+    NotCharged,
+    /// It has none.
+    Denied,
 }
 
 /// What each request of one caller on one route is charged.
 struct Plan {
     costs: Vec<Cost>,
-    /// Numbers of the limits that cannot be charged.
-    missing: Vec<usize>,
+    /// Numbers of the limits that cannot be charged, and what is missing for that: the place in [`Ledger::entries`].
+    missing: Vec<(usize, usize)>,
 }
 
 #[derive(Clone, Copy)]
@@ -71,8 +71,11 @@ pub(crate) struct Ledger {
     /// By limit and key.
     slot_ids: HashMap<(usize, usize), usize>,
     plans: Vec<Plan>,
+    /// Entries of keys that nothing gives a value for, and how many requests that left uncounted, by limit.
+    entries: Vec<(usize, String, u64)>,
     denied: u64,
     verdicts: Vec<Verdict>,
+    said: Vec<(usize, Said)>,
 }
 
 impl Ledger {
@@ -83,14 +86,16 @@ impl Ledger {
             keys: HashMap::new(),
             slot_ids: HashMap::new(),
             plans: Vec::new(),
+            entries: Vec::new(),
             denied: 0,
             verdicts: Vec::new(),
+            said: Vec::new(),
         }
     }
 
     /// Keeps what a caller is charged on a route.
-    pub(crate) fn plan(&mut self, resolved: Resolved, counts_by_answer: impl Fn(&LimitName) -> bool) -> PlanId {
-        let missing = resolved.missing.iter().map(|limit| self.limit(limit)).collect();
+    pub(crate) fn plan(&mut self, resolved: &Resolved, counts_by_answer: impl Fn(&LimitName) -> bool) -> PlanId {
+        let missing = resolved.missing.iter().map(|(limit, entry)| self.missing(limit, entry)).collect();
         let mut costs: Vec<Cost> = Vec::new();
         for charges in &resolved.charges {
             let next = self.keys.len();
@@ -119,6 +124,16 @@ impl Ledger {
         })
     }
 
+    fn missing(&mut self, limit: &LimitName, entry: &str) -> (usize, usize) {
+        let limit = self.limit(limit);
+        let known = self.entries.iter().position(|(of, known, _)| *of == limit && known == entry);
+        let place = known.unwrap_or_else(|| {
+            self.entries.push((limit, entry.to_owned(), 0));
+            self.entries.len() - 1
+        });
+        (limit, place)
+    }
+
     fn slot(&mut self, charge: &Charge, key: usize) -> usize {
         let limit = self.limit(&charge.limit);
         let slots = &mut self.slots;
@@ -139,35 +154,81 @@ impl Ledger {
         })
     }
 
-    /// Decides one request, which counts as what `answered` says. Requests must come in the order of their times; each is answered
-    /// before the next.
-    pub(crate) fn decide(&mut self, record: &Record, answered: impl Fn(&LimitName) -> Option<Actual>) {
-        let Some(plan) = self.plans.get(record.plan.0) else { return };
-        for limit in &plan.missing {
+    /// Decides one request, which counts as what `answered` says, and tells whether it passes. Requests must come in the order of
+    /// their times; each is answered before the next.
+    pub(crate) fn decide(
+        &mut self,
+        plan: PlanId,
+        at: Timestamp,
+        answered: impl Fn(&LimitName) -> Option<Actual>,
+    ) -> bool {
+        self.said.clear();
+        let Some(plan) = self.plans.get(plan.0) else { return true };
+        for (limit, entry) in &plan.missing {
             self.limits[*limit].1.missing_dimension += 1;
+            self.entries[*entry].2 += 1;
         }
         self.verdicts.clear();
-        self.verdicts.extend(plan.costs.iter().map(|cost| self.slots[cost.slot].judge(cost, record.at)));
+        self.verdicts.extend(plan.costs.iter().map(|cost| self.slots[cost.slot].judge(cost, at)));
         let passes =
             |(cost, verdict): (&Cost, &Verdict)| cost.only_reports || matches!(verdict, Verdict::Allowed { .. });
         let allowed = plan.costs.iter().zip(&self.verdicts).all(passes);
         self.denied += u64::from(!allowed);
         for (cost, verdict) in plan.costs.iter().zip(&self.verdicts) {
             let slot = &mut self.slots[cost.slot];
-            match *verdict {
+            let said = match *verdict {
                 Verdict::Allowed { tat } if allowed => {
                     let actual = if cost.by_answer { answered(&self.limits[slot.limit].0) } else { None };
-                    slot.charge(cost, record.at, tat, actual);
+                    slot.charge(cost, at, tat, actual);
                     slot.allowed += 1;
+                    Said::Allowed
                 }
-                Verdict::Allowed { .. } => self.limits[slot.limit].1.not_charged += 1,
+                Verdict::Allowed { .. } => {
+                    self.limits[slot.limit].1.not_charged += 1;
+                    Said::NotCharged
+                }
                 Verdict::Denied { retry_after } => {
                     slot.denied += 1;
                     slot.longest_wait = slot.longest_wait.max(Some(retry_after));
+                    Said::Denied
                 }
-                Verdict::NeverFits => slot.denied += 1,
-            }
+                Verdict::NeverFits => {
+                    slot.denied += 1;
+                    Said::Denied
+                }
+            };
+            self.said.push((slot.limit, said));
         }
+        allowed
+    }
+
+    /// What each limit said of the last request, by number, in the order of its charges.
+    pub(crate) fn said(&self) -> &[(usize, Said)] {
+        &self.said
+    }
+
+    /// The names of the limits, by number.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &LimitName> {
+        self.limits.iter().map(|(name, _)| name)
+    }
+
+    /// The limit of each slot, by number.
+    pub(crate) fn limits_of_slots(&self) -> impl Iterator<Item = usize> {
+        self.slots.iter().map(|slot| slot.limit)
+    }
+
+    /// The slots that a caller is charged on, with the limit, the cost, and whether the answer changes that.
+    pub(crate) fn costs(&self, plan: PlanId) -> impl Iterator<Item = (usize, &LimitName, u64, bool)> {
+        let costs = self.plans.get(plan.0).into_iter().flat_map(|plan| &plan.costs);
+        costs.map(|cost| (cost.slot, &self.limits[self.slots[cost.slot].limit].0, cost.demand.cost, cost.by_answer))
+    }
+
+    /// Forgets what was decided, and keeps what each caller is charged.
+    pub(crate) fn restart(&mut self) {
+        self.denied = 0;
+        self.limits.iter_mut().for_each(|(_, report)| *report = LimitReport::default());
+        self.entries.iter_mut().for_each(|(.., count)| *count = 0);
+        self.slots.iter_mut().for_each(Slot::restart);
     }
 
     /// Requests that at least one limit denied.
@@ -176,12 +237,16 @@ impl Ledger {
     }
 
     /// What became of each limit, with its `top` most denied keys.
-    pub(crate) fn into_limits(mut self, top: usize) -> BTreeMap<String, LimitReport> {
+    pub(crate) fn limits(&self, top: usize) -> BTreeMap<String, LimitReport> {
+        let mut limits = self.limits.clone();
+        for (limit, entry, count) in &self.entries {
+            limits[*limit].1.missing.insert(entry.clone(), *count);
+        }
         let mut keys: Vec<(usize, &Key)> = self.keys.iter().map(|(key, number)| (*number, key)).collect();
         keys.sort_unstable_by_key(|(number, _)| *number);
-        let mut denied: Vec<Vec<(&Slot, &Key)>> = self.limits.iter().map(|_| Vec::new()).collect();
+        let mut denied: Vec<Vec<(&Slot, &Key)>> = limits.iter().map(|_| Vec::new()).collect();
         for slot in &self.slots {
-            let (_, report) = &mut self.limits[slot.limit];
+            let (_, report) = &mut limits[slot.limit];
             report.keys += 1;
             report.allowed += slot.allowed;
             report.denied += slot.denied;
@@ -190,15 +255,29 @@ impl Ledger {
                 denied[slot.limit].push((slot, keys[slot.key].1));
             }
         }
-        for ((_, report), mut slots) in self.limits.iter_mut().zip(denied) {
+        for ((_, report), mut slots) in limits.iter_mut().zip(denied) {
             slots.sort_by_key(|(slot, key)| (Reverse(slot.denied), *key));
             report.top_denied = slots.into_iter().take(top).map(|(slot, key)| slot.denied_key(key)).collect();
         }
-        self.limits.into_iter().map(|(name, report)| (name.to_string(), report)).collect()
+        limits.into_iter().map(|(name, report)| (name.to_string(), report)).collect()
     }
 }
 
 impl Slot {
+    fn restart(&mut self) {
+        *self = Self {
+            state: None,
+            charges: 0,
+            penalty: None,
+            allowed: 0,
+            denied: 0,
+            longest_wait: None,
+            limit: self.limit,
+            key: self.key,
+            figures: self.figures,
+        };
+    }
+
     /// What the limit says of a call, by its lock or its arithmetic. A denial locks, or moves the lock.
     fn judge(&mut self, cost: &Cost, at: Timestamp) -> Verdict {
         let verdict = self.figures.take(self.state.as_ref(), at, cost.demand);

@@ -10,7 +10,9 @@
 //!
 //! Invariant: of every limit, allowed + denied + not charged + missing dimension are the requests on its routes.
 
-use crate::combined::LineError;
+use crate::compare::Comparison;
+use crate::entry::{LineError, Waf};
+use crate::format::Format;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use tollgate_core::Timestamp;
@@ -40,8 +42,92 @@ pub struct Report {
     pub last: Option<Timestamp>,
     /// By limit, also those that no request met.
     pub limits: BTreeMap<String, LimitReport>,
-    /// The first lines that could not be read.
+    /// The first lines of each log that could not be read.
     pub malformed: Vec<MalformedLine>,
+    /// The logs that have a name, in the order in which they were read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileReport>,
+    /// What AWS WAF did, if a log of it was read. What it stopped is not decided by the limits: it never came so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waf: Option<WafReport>,
+    /// What the other policy would have done otherwise, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compare: Option<Comparison>,
+    /// Equal parts of the time, if that was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+/// A log.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct FileReport {
+    /// Its name.
+    pub name: String,
+    /// Its format; `None` if no line could be read.
+    pub format: Option<Format>,
+    /// Lines that are requests.
+    pub requests: u64,
+    /// Lines that could not be read.
+    pub skipped: u64,
+}
+
+/// What AWS WAF did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct WafReport {
+    /// Requests that it let through.
+    pub passed: u64,
+    /// Requests that it stopped.
+    pub stopped: u64,
+    /// Requests by the action that ended each: `ALLOW`, `BLOCK`, `CAPTCHA`, `CHALLENGE`.
+    pub actions: BTreeMap<String, u64>,
+    /// By rule.
+    pub rules: BTreeMap<String, WafRuleReport>,
+}
+
+/// What a rule of AWS WAF did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct WafRuleReport {
+    /// Requests that it ended, whatever its action.
+    pub ended: u64,
+    /// Requests that it matched and only counted.
+    pub counted: u64,
+}
+
+impl WafReport {
+    pub(crate) fn add(&mut self, waf: &Waf<'_>) {
+        let side = if waf.stopped() { &mut self.stopped } else { &mut self.passed };
+        *side += 1;
+        *entry(&mut self.actions, &waf.action) += 1;
+        entry(&mut self.rules, &waf.rule).ended += 1;
+        waf.counted.iter().for_each(|rule| entry(&mut self.rules, rule).counted += 1);
+    }
+}
+
+fn entry<'m, T: Default>(map: &'m mut BTreeMap<String, T>, name: &str) -> &'m mut T {
+    if !map.contains_key(name) {
+        map.insert(name.to_owned(), T::default());
+    }
+    map.entry(name.to_owned()).or_default()
+}
+
+/// A part of the time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Part {
+    /// When it begins.
+    #[serde(serialize_with = "rfc3339")]
+    pub from: Option<Timestamp>,
+    /// Requests on routes that would have been allowed.
+    pub allowed: u64,
+    /// Requests that would have been denied.
+    pub denied: u64,
+    /// Requests that the other policy would have denied.
+    pub denied_by_other: u64,
+    /// Denials, by limit.
+    pub limits: BTreeMap<String, u64>,
 }
 
 /// What became of the requests on the routes of one limit.
@@ -56,6 +142,9 @@ pub struct LimitReport {
     pub not_charged: u64,
     /// Not decided by this limit: the log has no value for a dimension of its key, or none that a key can carry.
     pub missing_dimension: u64,
+    /// The same by what has no value, an entry of the limit's key like `user ?? client_ip`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<String, u64>,
     /// Distinct keys.
     pub keys: u64,
     /// The keys denied most often; among equals in the order of the keys.
@@ -80,6 +169,9 @@ pub struct DeniedKey {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MalformedLine {
+    /// The log's name, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Its number, counted from 1.
     pub line: u64,
     /// The byte at which the flaw shows, counted from 1.
@@ -91,7 +183,7 @@ pub struct MalformedLine {
 }
 
 impl MalformedLine {
-    pub(crate) fn new(line: u64, error: &LineError, text: &[u8]) -> Self {
+    pub(crate) fn new(file: Option<String>, line: u64, error: &LineError, text: &[u8]) -> Self {
         // No character is longer than 4 bytes, so the rest of a long line need not be decoded.
         let start = &text[..text.len().min(4 * (SHOWN + 1))];
         let start = String::from_utf8_lossy(start.trim_ascii_end());
@@ -99,7 +191,7 @@ impl MalformedLine {
         if start.chars().nth(SHOWN).is_some() {
             shown.push('…');
         }
-        Self { line, column: error.column, why: error.to_string(), text: shown }
+        Self { file, line, column: error.column, why: error.to_string(), text: shown }
     }
 }
 
@@ -109,7 +201,8 @@ pub(crate) fn printable(text: &str) -> impl Iterator<Item = char> {
 }
 
 /// An instant as in RFC 3339, in UTC.
-pub(crate) fn instant(at: Timestamp) -> String {
+#[must_use]
+pub fn instant(at: Timestamp) -> String {
     // Every timestamp lies before 2554 and jiff's end in 9999, so the fallback is never shown.
     jiff::Timestamp::from_nanosecond(i128::from(at.as_nanos())).map_or_else(|_| at.to_string(), |at| at.to_string())
 }

@@ -17,14 +17,54 @@ pub enum Matched {
     Route(usize),
 }
 
+/// Where a log has the value of a dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// The client's address, cut to its network.
+    ClientIp,
+    /// The same of an address in a field; of a list, its last.
+    AddressIn(String),
+    /// The user that the format knows.
+    User,
+    /// A field, by the name that the format has for it.
+    Field(String),
+    /// A request header: `header.NAME` of AWS WAF, `cs(NAME)` of CloudFront.
+    Header(String),
+    /// A parameter of the query, decoded.
+    Query(String),
+    /// A parameter of the route's path.
+    Path(String),
+}
+
+/// A dimension, and where in a log to look for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lookup {
+    /// Its name.
+    pub dimension: String,
+    /// The first of these that has a value gives it.
+    pub places: Vec<Place>,
+    /// Whether a report may name a client by it.
+    pub names_clients: bool,
+}
+
+impl Lookup {
+    /// A dimension that a client may be named by.
+    #[must_use]
+    pub fn new(dimension: impl Into<String>, places: Vec<Place>) -> Self {
+        Self { dimension: dimension.into(), places, names_clients: true }
+    }
+}
+
 /// What one caller is charged for one request of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Resolved {
     /// What is charged, all or nothing.
     pub charges: Vec<Charges>,
-    /// Limits of the route that are not charged since the log has no value for a dimension of their key.
-    pub missing: Vec<LimitName>,
+    /// Limits of the route that are not charged, with the entry of their key that the log has no value for.
+    pub missing: Vec<(LimitName, String)>,
 }
 
 impl Resolved {
@@ -35,10 +75,10 @@ impl Resolved {
         self
     }
 
-    /// With one more limit whose key has no value.
+    /// With one more limit that is not charged, since nothing gives this entry of its key.
     #[must_use]
-    pub fn missing(mut self, limit: LimitName) -> Self {
-        self.missing.push(limit);
+    pub fn missing(mut self, limit: LimitName, entry: impl Into<String>) -> Self {
+        self.missing.push((limit, entry.into()));
         self
     }
 }
@@ -53,11 +93,21 @@ pub trait Rules {
         ClientIp::DEFAULT_IPV6_PREFIX
     }
 
+    /// The dimensions that [`Rules::resolve`] asks for. Callers that are equal in all of them are one.
+    fn lookups(&self) -> Vec<Lookup> {
+        vec![Lookup::new("client_ip", vec![Place::ClientIp]), Lookup::new("user", vec![Place::User])]
+    }
+
     /// The route of a request; `path` is without the query, as it stood on the request line.
     fn matched(&self, method: &str, path: &str) -> Matched;
 
-    /// The charges of a request on `route`, a number that [`Rules::matched`] gave. `value` looks a key dimension up; a
-    /// log has values for `client_ip` and `user` and for no other.
+    /// The value of a parameter of the path, decoded.
+    fn path_parameter(&self, _method: &str, _path: &str, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// The charges of a request on `route`, a number that [`Rules::matched`] gave. `value` looks a dimension of
+    /// [`Rules::lookups`] up.
     fn resolve(&self, route: usize, value: &dyn Fn(&str) -> Option<String>) -> Resolved;
 
     /// Whether what a request counts as on `limit` can depend on its status. Asked once for each route and caller.

@@ -2,9 +2,13 @@
 //!
 //! Invariant: whatever the log contains, the page has no control characters but line ends.
 
-use crate::report::{DeniedKey, LimitReport, Report, instant, printable};
+use crate::compare::{Comparison, Counts, Difference};
+use crate::report::{DeniedKey, LimitReport, Report, WafReport, instant, printable};
 use std::fmt;
 use std::fmt::Write as _;
+
+/// Most logs that are told one by one.
+const FILES: usize = 20;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,6 +27,7 @@ pub fn render(report: &Report) -> String {
     }
     page.push('\n');
     page.push_str(&limits.render(""));
+    page.push_str(&missing(report));
     for (name, limit) in report.limits.iter().filter(|(_, limit)| !limit.top_denied.is_empty()) {
         let mut keys = Table::new([Left, Right, Right, Right]);
         keys.row(["key", "denied", "allowed", "longest wait"].map(str::to_owned));
@@ -32,14 +37,83 @@ pub fn render(report: &Report) -> String {
         page.push_str(&format!("\nmost denied by {name}\n"));
         page.push_str(&keys.render("  "));
     }
+    page.push_str(&report.compare.as_ref().map_or_else(String::new, comparison));
+    page.push_str(&report.waf.as_ref().map_or_else(String::new, waf));
     page.push_str(&malformed(report));
     page
+}
+
+/// What the log could not tell.
+fn missing(report: &Report) -> String {
+    let mut lines = String::new();
+    for (name, limit) in &report.limits {
+        for (entry, requests) in limit.missing.iter().filter(|(_, requests)| **requests > 0) {
+            let (requests, entry) = (thousands(*requests), printable(entry).collect::<String>());
+            let _ = writeln!(
+                lines,
+                "{name}: {requests} requests are not decided, since the log has no `{entry}`; name a field that has it with --identity"
+            );
+        }
+    }
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+fn comparison(compare: &Comparison) -> String {
+    let mut page = String::from("\nwith the other policy\n");
+    let mut counts = Table::new([Right, Left, Left]);
+    let decided = compare.newly_denied.requests + compare.freed.requests + compare.same_allowed + compare.same_denied;
+    let of = |difference: &Difference| format!("of {} client(s)", thousands(difference.clients));
+    counts.row([thousands(compare.denied), "would have been denied".to_owned(), percent(compare.denied, decided)]);
+    for (difference, what) in [(&compare.newly_denied, "newly denied"), (&compare.freed, "freed")] {
+        counts.row([thousands(difference.requests), what.to_owned(), of(difference)]);
+    }
+    page.push_str(&counts.render("  "));
+    let mut limits = Table::new([Left, Right, Right, Right, Right]);
+    limits.row(["limit", "denied before", "after", "newly denied", "freed"].map(str::to_owned));
+    for (name, limit) in &compare.limits {
+        let denied = |counts: Option<Counts>| counts.map_or_else(|| "-".to_owned(), |counts| thousands(counts.denied));
+        let [newly_denied, freed] =
+            [&limit.newly_denied, &limit.freed].map(|difference| thousands(difference.requests));
+        limits.row([name.clone(), denied(limit.before), denied(limit.after), newly_denied, freed]);
+    }
+    page.push('\n');
+    page.push_str(&limits.render("  "));
+    for (difference, what) in [(&compare.newly_denied, "most newly denied"), (&compare.freed, "most freed")] {
+        if difference.top.is_empty() {
+            continue;
+        }
+        let mut clients = Table::new([Left, Right, Right]);
+        clients.row(["client", what, "of"].map(str::to_owned));
+        for client in &difference.top {
+            clients.row([printable(&client.client).collect(), thousands(client.requests), thousands(client.of)]);
+        }
+        page.push('\n');
+        page.push_str(&clients.render("  "));
+    }
+    page
+}
+
+fn waf(waf: &WafReport) -> String {
+    let actions = waf.actions.iter().map(|(action, requests)| format!("{} {}", action, thousands(*requests)));
+    let actions: String = printable(&actions.collect::<Vec<_>>().join(", ")).collect();
+    let mut rules = Table::new([Left, Right, Right]);
+    rules.row(["rule", "ended", "counted"].map(str::to_owned));
+    for (name, rule) in &waf.rules {
+        rules.row([printable(name).collect(), thousands(rule.ended), thousands(rule.counted)]);
+    }
+    format!("\nwhat AWS WAF did, by the log: {actions}\n{}", rules.render("  "))
 }
 
 fn summary(report: &Report) -> String {
     let mut lines = String::new();
     if let (Some(first), Some(last)) = (report.first, report.last) {
         lines = format!("{} to {}\n", instant(first), instant(last));
+    }
+    for file in report.files.iter().filter(|_| report.files.len() <= FILES) {
+        let format = file.format.map_or_else(|| "no format that is known".to_owned(), |format| format.to_string());
+        let name: String = printable(&file.name).collect();
+        let (requests, skipped) = (thousands(file.requests), thousands(file.skipped));
+        let _ = writeln!(lines, "{name}: {format}, {requests} requests, {skipped} skipped");
     }
     let mut counts = Table::new([Right, Left, Left]);
     let mut count = |number, what: &str, share: bool| {
@@ -50,6 +124,9 @@ fn summary(report: &Report) -> String {
     count(report.denied, "would have been denied", true);
     count(report.exempt, "exempt", true);
     count(report.unmatched, "on no route", true);
+    if let Some(waf) = &report.waf {
+        count(waf.stopped, "stopped by AWS WAF, so not decided", true);
+    }
     count(report.skipped, "lines skipped", false);
     lines + &counts.render("")
 }
@@ -83,7 +160,10 @@ fn malformed(report: &Report) -> String {
     for flawed in &report.malformed {
         let (line, column, why) = (thousands(flawed.line), flawed.column, &flawed.why);
         // Writing to a string cannot fail.
-        let _ = writeln!(lines, "  line {line}, column {column}: {why}\n    {}", flawed.text);
+        let file =
+            flawed.file.as_ref().map_or_else(String::new, |file| format!("{}: ", printable(file).collect::<String>()));
+        let why: String = printable(why).collect();
+        let _ = writeln!(lines, "  {file}line {line}, column {column}: {why}\n    {}", flawed.text);
     }
     lines
 }

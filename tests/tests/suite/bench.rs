@@ -11,6 +11,10 @@ fn every_situation_takes_the_round_trips_and_write_units_that_it_has_to() {
     // Ten thousand keys are remembered, whatever the number that was asked for.
     let memory = &report["memory"];
     assert!(memory["keys"] == 100_000 && memory["grew_by"].as_u64().is_none_or(|bytes| bytes < 64 << 20), "{memory}");
+    // What a replay remembers of an address it has never seen before; how fast it is is for the release build to tell.
+    let replay = &report["replay"];
+    assert!(replay["lines_per_second"].as_u64().unwrap() > 0, "{replay}");
+    assert!(replay["bytes_per_key"].as_u64().is_none_or(|bytes| bytes < 4096), "{replay}");
     let lines = report["decisions"].as_array().unwrap();
     // When the calls of these are asked for decides how many go together.
     let most = |name: &str| match name {

@@ -39,6 +39,7 @@ mod penalties;
 mod prices;
 mod pumping;
 mod regressions;
+mod replays;
 mod reported_callers;
 mod revisions;
 mod rotation;

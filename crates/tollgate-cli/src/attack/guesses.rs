@@ -2,11 +2,11 @@
 //!
 //! Invariant: time is the server's, which is moved; the same seed makes the same guesses.
 
-use super::page::{self, BLUE, GREY, RED};
 use super::target::{Answer, Target};
 use crate::args::GuessArgs;
 use crate::error::{CliError, Result};
 use crate::output;
+use crate::page::{self, BLUE, GREY, RED};
 use fastrand::Rng;
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -122,7 +122,7 @@ impl Guessing {
             ("messages", BLUE, of(|at| at.messages)),
         ];
         let hours = self.series.iter().map(|at| at.hour).fold(f64::MIN_POSITIVE, f64::max);
-        let chart = page::lines("so far", hours, &series)?;
+        let chart = page::lines("so far", ("hour", hours), &series)?;
         let title = format!("{}, seed {}", self.attack, self.seed);
         Ok(page::page(&title, &format!("<p>{}</p>{chart}", self.text().replace('\n', "<br>"))))
     }

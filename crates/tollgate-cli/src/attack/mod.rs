@@ -4,13 +4,11 @@
 //! | --- | --- |
 //! | [`pumping`] | somebody shares in what messages cost: a simulated day, in this process |
 //! | `guesses` | codes are guessed, codes are raced, passwords are sprayed: against a development server |
-//! | `page` | charts of what was played, in a page |
 //! | `target` | that server: one of our own, or the one that is named |
 //!
 //! Invariant: nothing is sent anywhere but to this machine.
 
 mod guesses;
-mod page;
 pub mod pumping;
 mod target;
 

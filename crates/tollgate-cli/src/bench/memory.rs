@@ -61,7 +61,7 @@ pub(super) async fn measure(keys: u64) -> Result<Memory> {
 }
 
 /// The resident set of this process, in bytes (proc(5), `statm`).
-fn resident() -> Option<u64> {
+pub(super) fn resident() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     pages.checked_mul(4096)

@@ -8,6 +8,7 @@ mod arithmetic;
 mod counts;
 mod lambda;
 mod memory;
+mod replay;
 mod throughput;
 
 use crate::args::BenchArgs;
@@ -34,6 +35,8 @@ pub struct Report {
     pub arithmetic: Vec<arithmetic::Line>,
     /// What a process grows by that is asked for ever new keys.
     pub memory: memory::Memory,
+    /// Lines of a log that are decided a second.
+    pub replay: replay::Line,
     /// Cold start, memory and size of the limiter function.
     pub lambda: lambda::Section,
 }
@@ -63,7 +66,9 @@ pub async fn measure(args: &BenchArgs) -> Result<Report> {
     let lambda = lambda::measure(args.lambda_dir.as_deref()).await?;
     // A debug build takes too long for as many.
     let memory = memory::measure(if cfg!(debug_assertions) { 100_000 } else { 1_000_000 }).await?;
-    Ok(Report { build, decisions, throughput, arithmetic, memory, lambda })
+    let replay =
+        if cfg!(debug_assertions) { replay::measure(50_000, 50_000) } else { replay::measure(1_000_000, 500_000) }?;
+    Ok(Report { build, decisions, throughput, arithmetic, memory, replay, lambda })
 }
 
 /// The charges of one decision: one token of each of `limits` (name, tokens, seconds) of a new key.
@@ -122,6 +127,12 @@ fn text(report: &Report) -> String {
         "memory\n  after {} keys, of which {} are remembered: {grew_by} more",
         report.memory.keys,
         Limiter::<DynamoStore>::REMEMBERED_KEYS
+    );
+    let replay::Line { lines, keys, lines_per_second, bytes_per_key } = &report.replay;
+    let bytes = bytes_per_key.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string());
+    let _ = writeln!(
+        out,
+        "replay, one core\n  of {lines} combined lines: {lines_per_second} lines/s\n  of {keys} addresses: {bytes} bytes for each"
     );
     lambda_text(&mut out, &report.lambda);
     out

@@ -17,7 +17,7 @@ fn flaw(line: &str) -> (usize, Flaw) {
 fn request(request: &str) -> Option<(String, String, String)> {
     let line = format!("192.0.2.1 - - [{TIME}] \"{request}\" 200 1");
     let request = parse(&line).request?;
-    Some((request.method.to_owned(), request.target.to_string(), request.path().to_owned()))
+    Some((request.method.to_string(), request.target.to_string(), request.path().to_owned()))
 }
 
 fn path(target: &str) -> String {
@@ -33,7 +33,7 @@ fn a_combined_line_is_read() {
     assert_eq!(entry.user.as_deref(), Some("frank"));
     assert_eq!((entry.status, entry.size), (200, Some(2326)));
     let request = entry.request.unwrap();
-    assert_eq!((request.method, &*request.target, request.path()), ("GET", "/a?b=c", "/a"));
+    assert_eq!((&*request.method, &*request.target, request.path()), ("GET", "/a?b=c", "/a"));
 }
 
 #[test]

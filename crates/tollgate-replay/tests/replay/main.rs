@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod bounds;
 mod combined;
 mod decisions;
+mod formats;
+mod otherwise;
 mod page;
 mod policy;
 mod properties;

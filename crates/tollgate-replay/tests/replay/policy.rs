@@ -2,7 +2,7 @@
 
 use crate::support::line;
 use tollgate_policy::{KeySecrets, Policy};
-use tollgate_replay::{Options, Report, replay};
+use tollgate_replay::{Applied, Options, Report, replay};
 
 const POLICY: &str = r#"
 version = 1
@@ -50,7 +50,7 @@ why = "a rate-limited health check lies"
 fn run(policy: &str, log: &[String]) -> Report {
     let policy = Policy::parse(policy).unwrap_or_else(|findings| panic!("{findings:?}")).policy;
     let policy = policy.with_secrets(KeySecrets::development());
-    replay(log.concat().as_bytes(), &policy, &Options::default(), |_| ()).unwrap()
+    replay(log.concat().as_bytes(), &Applied::new(&policy), &Options::default()).unwrap()
 }
 
 fn counts(report: &Report, name: &str) -> [u64; 4] {
@@ -149,4 +149,17 @@ fn failures_count_by_the_status_in_the_log() {
         ),
         [3, 5, 0, 1]
     );
+}
+
+#[test]
+fn parameters_of_path_and_query_are_values_as_they_are_when_they_are_served() {
+    let policy = "version = 1\n[identity]\norder = \"path.id\"\nregion = \"query.region\"\n\
+        [limits.order]\nkey = [\"order\", \"region\"]\nrate = \"1/h\"\n\
+        [[routes]]\nmatch = \"GET /orders/{id}\"\ncharge = [\"order\"]\n";
+    let log = ["/orders/a%20b?region=e%75", "/orders/a%20b?x=1&region=eu", "/orders/c?region=eu", "/orders/c"];
+    let log: Vec<_> = log.iter().zip(1..).map(|(path, secs)| line("192.0.2.1", "-", secs, path)).collect();
+    let report = run(policy, &log);
+    assert_eq!(counts(&report, "order"), [2, 1, 1, 2]);
+    assert_eq!(report.limits["order"].top_denied[0].key, "order:a b,region:eu");
+    assert_eq!(report.limits["order"].missing["region"], 1);
 }

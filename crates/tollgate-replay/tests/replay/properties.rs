@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_log(log in vec(prop_oneof![3 => any::<u8>(), 1 => Just(b'\n')], 0..400)) {
         let rules = TestRules { limits: vec![], routes: vec![] };
-        let report = replay(log.as_slice(), &rules, &Options::default(), |_| ()).unwrap();
+        let report = replay(log.as_slice(), &rules, &Options::default()).unwrap();
         let lines = log.split(|b| *b == b'\n').filter(|line| !line.trim_ascii().is_empty()).count();
         prop_assert_eq!(report.requests + report.skipped, lines as u64);
         prop_assert!(report.to_string().chars().all(|c| c == '\n' || !c.is_control()));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 use tollgate_policy::Policy;
-use tollgate_replay::{Options, Report, replay};
+use tollgate_replay::{Applied, Options, Report, replay};
 
 const POLICY: &str = "version = 1\n[limits.per-ip]\nkey = [\"client_ip\"]\nrate = \"10/min\"\nburst = 5\n";
 
@@ -27,7 +27,7 @@ why = \"a rate-limited health check lies\"
 
 fn run(log: &[u8], policy: &str) -> Report {
     let policy = Policy::parse(policy).unwrap_or_else(|findings| panic!("{findings:?}")).policy;
-    replay(log, &policy, &Options::default(), |_| ()).unwrap()
+    replay(log, &Applied::new(&policy), &Options::default()).unwrap()
 }
 
 fn sample() -> Option<Vec<u8>> {

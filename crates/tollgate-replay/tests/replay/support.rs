@@ -60,7 +60,7 @@ impl Rules for TestRules {
                     let charge = Charge { penalty, ..Charge::new(name, terms, *cost) };
                     resolved.charged(Charges::new(ItemKey::shared(key), vec![charge]).unwrap())
                 }
-                None => resolved.missing(name),
+                None => resolved.missing(name, dimension),
             };
         }
         resolved
@@ -75,5 +75,5 @@ pub(crate) fn line(client: &str, user: &str, secs: u64, path: &str) -> String {
 }
 
 pub(crate) fn run(log: &[u8], rules: &TestRules) -> Report {
-    replay(log, rules, &Options::default(), |_| ()).unwrap()
+    replay(log, rules, &Options::default()).unwrap()
 }

@@ -83,7 +83,7 @@ pub(crate) async fn run(args: &PumpingArgs) -> Result<()> {
     let seed = args.seed.unwrap_or_else(|| u64::from(fastrand::u32(..)));
     let report = report(policy, seed, args.seeds).await?;
     if let Some(path) = &args.html {
-        super::page::write(path, &page::render(&report)?)?;
+        crate::page::write(path, &page::render(&report)?)?;
     }
     output::result(args.json, &report, || text(&report))
 }

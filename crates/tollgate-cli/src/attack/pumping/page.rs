@@ -2,8 +2,8 @@
 
 use super::play::POINT;
 use super::{Day, Played, Report};
-use crate::attack::page::{self, BLUE, GREY, ORANGE, RED};
 use crate::error::{CliError, Result};
+use crate::page::{self, BLUE, GREY, ORANGE, RED};
 
 const HOURS: f64 = 24.0;
 
@@ -44,7 +44,7 @@ fn messages(day: &Day) -> Result<String> {
     let of = |which: usize| by_hour(day.series.iter().map(|point| point.get(which).copied().unwrap_or(0)));
     let series =
         [("asked for by the attack", GREY, of(0)), ("sent to the attack", RED, of(1)), ("sent to people", BLUE, of(2))];
-    page::lines("messages in ten minutes", HOURS, &series)
+    page::lines("messages in ten minutes", ("hour", HOURS), &series)
 }
 
 fn bills(days: &[&Day; 3]) -> Result<String> {
@@ -57,5 +57,5 @@ fn bills(days: &[&Day; 3]) -> Result<String> {
     };
     let [none, limits, all] = days.map(of);
     let series = [("undefended", GREY, none), ("limits alone", ORANGE, limits), ("limits and ladder", RED, all)];
-    page::lines("what the attack's messages cost, in the unit of the policy's prices", HOURS, &series)
+    page::lines("what the attack's messages cost, in the unit of the policy's prices", ("hour", HOURS), &series)
 }
