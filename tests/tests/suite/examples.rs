@@ -29,9 +29,7 @@ impl Service {
 
     /// Waits until it listens.
     fn up(self) -> Self {
-        while self.connect().is_err() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("it listens", || self.connect().is_ok());
         self
     }
 
@@ -76,6 +74,17 @@ fn command(port: &str, endpoint: &str) -> Command {
     command
 }
 
+/// Looks a few thousand times, a minute or more: who hangs fails.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what}: never");
+}
+
 fn read(stream: &mut TcpStream) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -118,9 +127,7 @@ async fn what_has_begun_is_answered_before_the_service_ends() {
     begun.read_exact(&mut interim).unwrap();
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
     service.terminate();
-    while service.connect().is_ok() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("it lets nobody in", || service.connect().is_err());
     begun.write_all(b"42").unwrap();
     let answer = read(&mut begun);
     assert!(answer.starts_with("HTTP/1.1 201") && answer.contains("2 bytes ordered"), "{answer}");
