@@ -12,6 +12,8 @@ type Calls = Vec<(u64, u64)>;
 
 /// Another limiter's state of one client: asked at an instant, it says whether a call passes.
 type Theirs = Box<dyn FnMut(u64) -> bool>;
+/// A new client of it.
+type Rule = fn() -> Theirs;
 
 /// express-rate-limit, `MemoryStore.increment`: a window begins with the first call after the last one is over; every call counts.
 fn express(limit: u64, window: u64) -> Theirs {
@@ -110,7 +112,7 @@ async fn ours(policy: &str, calls: &Calls) -> String {
 
 #[tokio::test]
 async fn what_passes_elsewhere_and_here_is_as_the_page_says() {
-    let theirs: [(&str, fn() -> Theirs); 5] = [
+    let theirs: [(&str, Rule); 5] = [
         ("express-rate-limit", || express(100, 900_000)),
         ("rate-limiter-flexible", || flexible(5, 60_000, 600_000)),
         ("A token bucket in Lua on Redis", || script(10, 20)),

@@ -191,8 +191,8 @@ fn a_document_that_shows_something_else_is_found_out() {
     let left = |n: u32| format!("# {{\"allowed\":true,\"limit\":\"orders\",\"remaining\":{n},...}}\n");
     shell.run(&format!("{asks}\n{}", left(49)), "sh", &policy).unwrap();
     assert!(shell.run(&format!("{asks}\n{}", left(49)), "sh", &policy).unwrap_err().contains("\"remaining\":48"));
-    let session = format!("$ key=doc\n$ tollgate inspect \\\n  user:$key\nuser:doc …\n…48 of 50 left…\n");
-    shell.run(&session, "console", &policy).unwrap();
+    let session = "$ key=doc\n$ tollgate inspect \\\n  user:$key\nuser:doc …\n…48 of 50 left…\n";
+    shell.run(session, "console", &policy).unwrap();
     assert!(
         shell.run("$ echo a\nb\n", "console", &policy).is_err() && shell.run("$ false\n", "console", &policy).is_err()
     );
