@@ -61,7 +61,10 @@ fn status_of_body(message: &Message) -> Option<u16> {
 
 /// The limit that the body names.
 fn named(message: &Message) -> Option<String> {
-    message.text_of("limit").map(printable)
+    match message.decided() {
+        Some(decided) => decided.get("limit").and_then(Value::as_str).map(printable),
+        None => message.text_of("limit").map(printable),
+    }
 }
 
 struct Asked<'a> {

@@ -184,18 +184,14 @@ fn ours(message: &Message, _: Option<&Policy>) -> Option<Verdict> {
 
 /// An answer of `POST /v1/decisions`, which is 200 whatever it says.
 fn decision(message: &Message) -> Option<Verdict> {
-    let answers: Vec<&Value> = match &message.body {
-        Body::Json(Value::Array(all)) => all.iter().collect(),
-        Body::Json(one) => vec![one],
-        _ => return None,
-    };
-    let is_one = |of: &&Value| of["allowed"].is_boolean() && of["limit"].is_string() && of["source"].is_string();
-    if answers.is_empty() || !answers.iter().all(is_one) {
+    let answers = message.decisions();
+    if answers.is_empty() {
         return None;
     }
-    let outcome = if answers.iter().any(|of| of["never_fits"] == true) {
+    let said = |name: &str, value: bool| answers.iter().any(|of| of.get(name) == Some(&Value::Bool(value)));
+    let outcome = if said("never_fits", true) {
         Outcome::NeverFits
-    } else if answers.iter().any(|of| of["allowed"] == false) {
+    } else if said("allowed", false) {
         Outcome::Limited
     } else {
         Outcome::Passed

@@ -112,6 +112,29 @@ impl Message {
         }
     }
 
+    /// The answers of `POST /v1/decisions`, if the body is that: one, or one for each limit that was asked about.
+    pub(super) fn decisions(&self) -> Vec<&serde_json::Map<String, Value>> {
+        let answers: Vec<&Value> = match &self.body {
+            Body::Json(Value::Array(all)) => all.iter().collect(),
+            Body::Json(one) => vec![one],
+            _ => return Vec::new(),
+        };
+        let is_one = |of: &Value| of["allowed"].is_boolean() && of["limit"].is_string() && of["source"].is_string();
+        if answers.iter().all(|of| is_one(of)) {
+            answers.into_iter().filter_map(Value::as_object).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Of these, the one that is most in the way: one that never fits, else the one with the longest wait.
+    pub(super) fn decided(&self) -> Option<&serde_json::Map<String, Value>> {
+        let number = |of: &serde_json::Map<String, Value>, name| of.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let is_refused = |of: &&serde_json::Map<String, Value>| of.get("allowed") == Some(&Value::Bool(false));
+        let never = |of: &serde_json::Map<String, Value>| of.get("never_fits") == Some(&Value::Bool(true));
+        self.decisions().into_iter().filter(is_refused).max_by_key(|of| (never(of), number(of, "retry_after_ms")))
+    }
+
     /// A member of the body that is text.
     pub(super) fn text_of(&self, member: &str) -> Option<&str> {
         self.json()?.get(member)?.as_str()

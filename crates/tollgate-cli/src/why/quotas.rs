@@ -93,7 +93,7 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// `Retry-After` (RFC 9110 section 10.2.3), seconds or a date; else the body's `retryAfter`.
+    /// `Retry-After` (RFC 9110 section 10.2.3), seconds or a date; else the body's `retryAfter`, or the wait of a decision.
     pub(super) fn of(message: &Message) -> Self {
         let told = message.field("retry-after");
         let date = |text: &str| DateTime::from_str(text, Format::HttpDate).ok();
@@ -105,6 +105,8 @@ impl Wait {
             _ => None,
         };
         let seconds = seconds.or_else(|| message.json()?.get("retryAfter").and_then(Value::as_u64));
+        let decided = || message.decided()?.get("retry_after_ms")?.as_u64().map(|ms| ms.div_ceil(1000).max(1));
+        let seconds = seconds.or_else(decided);
         let after = |from: DateTime| {
             let secs = from.secs().checked_add(i64::try_from(seconds?).ok()?)?;
             Some(DateTime::from_secs(secs))

@@ -119,11 +119,6 @@ impl Steps {
             step.look.push(text.into());
         }
     }
-
-    #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Step> {
-        self.0.iter()
-    }
 }
 
 /// Whether the policy that was looked at is the one that has answered.
