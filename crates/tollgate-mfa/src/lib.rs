@@ -53,5 +53,5 @@ pub use distinct::{distinct, first_factor};
 pub use error::{Error, Result};
 pub use grant::{Action, Grant, GrantId};
 pub use judge::Evidence;
-pub use record::{Revoke, Session, SessionWrite, Subject, Verified};
+pub use record::{Revoke, Session, SessionWrite, Spared, Subject, Verified, session_digest};
 pub use sessions::{Begun, Caller, Sessions, Usable};

@@ -39,6 +39,11 @@ pub enum Verification {
         /// How long until the next one can be tried; `None`: none can.
         retry_after: Option<Duration>,
     },
+    /// It was right, and nothing is changed by it: there are too many changes that can be cancelled.
+    TooManyChanges {
+        /// How long until there is room.
+        retry_after: Duration,
+    },
     /// The account has no such factor. Nothing was counted.
     NotEnrolled,
 }

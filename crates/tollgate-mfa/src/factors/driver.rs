@@ -5,6 +5,8 @@
 
 use super::account::{Account, CodeKind, Kind, Pending};
 use super::attempt::{Attempt, Next, Verification, locked};
+use super::cancel::{Announce, Announcement, Changing, Removal, waiting};
+use super::changes::{Altered, Factor, recorded};
 use super::recovery::{CODES, RecoveryCode};
 use super::storage;
 use super::totp::{Secret, Setup};
@@ -28,6 +30,18 @@ pub enum Enrolment {
     HasApp,
     /// A factor has been enrolled meanwhile: the caller has to step up.
     HasFactor,
+}
+
+/// What becomes of the wish for new recovery codes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Generated {
+    /// These are good, and none that were made before.
+    Codes(Vec<RecoveryCode>),
+    /// The account was changed meanwhile, so that nobody is shown codes that are none.
+    Changed,
+    /// There are too many changes that can be cancelled; there is room again after that time.
+    TooMany(Duration),
 }
 
 /// An account's item, as it was found.
@@ -110,13 +124,19 @@ impl<V: Vault> Factors<V> {
         })
     }
 
-    /// Confirms the app that was `found` being set up by a code of it; that code is used by it. One write, and a second one for the right
-    /// code.
+    /// Confirms the app that was `found` being set up by a code of it; that code is used by it. One write, and for the right code two more
+    /// and what announcing takes.
     ///
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the app confirmed.
-    pub async fn confirm(&self, found: &Found, begun: &Begun, code: &str) -> Result<Verification> {
+    pub async fn confirm<A: Announce>(
+        &self,
+        found: &Found,
+        begun: &Begun,
+        code: &str,
+        by: Changing<'_, A>,
+    ) -> Result<Verification> {
         let Found { pk, account } = found;
         let now = self.items.now();
         let same = |pending: &&Pending| pending.epoch == begun.epoch() && pending.session.as_deref() == begun.session();
@@ -126,7 +146,7 @@ impl<V: Vault> Factors<V> {
             return Ok(locked(account.totp_tries, now));
         }
         let secret = self.open(pk, &pending.sealed).await?;
-        Ok(match self.attempt(pk, &Attempt::Setup { pending, secret: &secret, code }).await? {
+        Ok(match self.attempt(pk, &Attempt::Setup { pending, secret: &secret, code }, Some(by)).await? {
             Tried::Is(verification) => verification,
             // Another app is being set up, or this one was confirmed by the same code.
             Tried::Changed(_) => Verification::NotEnrolled,
@@ -150,11 +170,11 @@ impl<V: Vault> Factors<V> {
                     let secret = self.open(&pk, &app.sealed).await?;
                     let reseal = self.resealed(&pk, &app.sealed, &secret).await;
                     let attempt = Attempt::App { sealed: &app.sealed, secret: &secret, code, reseal: &reseal };
-                    self.attempt(&pk, &attempt).await?
+                    self.attempt(&pk, &attempt, None::<Changing<'_, Untold>>).await?
                 }
                 (CodeKind::Recovery, _) => {
                     let code = RecoveryCode::parse(code).map(|code| code.hash(&pk));
-                    self.attempt(&pk, &Attempt::Recovery(code)).await?
+                    self.attempt(&pk, &Attempt::Recovery(code), None::<Changing<'_, Untold>>).await?
                 }
             };
             match tried {
@@ -165,35 +185,61 @@ impl<V: Vault> Factors<V> {
         Err(self.items.begin().contended().into())
     }
 
-    /// Makes new recovery codes; all that were made before are good no longer. `None` if somebody else has made some meanwhile, so that
-    /// nobody is shown codes that are none. One write.
+    /// Makes new recovery codes; all that were made before are good no longer, unless that is cancelled. Two writes, and what announcing
+    /// takes.
     ///
     /// # Errors
     ///
-    /// The table gives no answer; the old codes may be gone, and nobody knows the new ones.
-    pub async fn generate(&self, owner: &Key) -> Result<Option<Vec<RecoveryCode>>> {
-        let found = self.find(owner).await?;
+    /// The table gives no answer, or the change cannot be announced; the old codes may be gone, and nobody knows the new ones.
+    pub async fn generate<A: Announce>(&self, by: Changing<'_, A>) -> Result<Generated> {
+        let found = self.find(by.owner).await?;
         let codes = (0..CODES).map(|_| RecoveryCode::random()).collect::<Result<Vec<_>>>()?;
         let hashes = codes.iter().map(|code| code.hash(&found.pk)).collect();
-        let seen = found.account.recovery.map(|recovery| recovery.since);
-        let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, self.items.now()));
-        Ok(matches!(send(&self.items.begin(), &found.pk, &write).await?, Met::Applied(_)).then_some(codes))
+        let now = self.items.now();
+        let altered = found.account.adds(Factor::Recovery, now);
+        let change = match self.announce(by, &found.account, altered).await? {
+            Ok(change) => change,
+            Err(wait) => return Ok(Generated::TooMany(wait)),
+        };
+        let seen = found.account.recovery.as_ref().map(|recovery| recovery.since);
+        let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, now));
+        let write = match recorded(write, &found.account, change, now) {
+            Ok(write) => write,
+            Err(room) => return Ok(Generated::TooMany(waiting(room, now))),
+        };
+        Ok(match send(&self.items.begin(), &found.pk, &write).await? {
+            Met::Applied(_) => Generated::Codes(codes),
+            Met::Refused(_) => Generated::Changed,
+        })
     }
 
-    /// Removes a factor, and says whether there was one: of passkeys all are removed. One write, and one more for each passkey.
+    /// Removes a factor: of passkeys all. Two writes, one more for each passkey, and what announcing takes.
     ///
     /// # Errors
     ///
-    /// The table gives no answer; it may be removed.
-    pub async fn remove(&self, owner: &Key, kind: Kind) -> Result<bool> {
-        let write = Write::new([Check::Has(kind)], Change::Remove(kind));
-        let before = if kind == Kind::Passkey { self.find(owner).await?.account } else { Account::default() };
-        let sent = send(&self.items.begin(), &storage::partition_key(owner), &write).await?;
-        let is_removed = matches!(sent, Met::Applied(_));
-        if is_removed {
-            self.drop_passkeys(owner, &before).await;
-        }
-        Ok(is_removed)
+    /// The table gives no answer, or the change cannot be announced; it may be removed.
+    pub async fn remove<A: Announce>(&self, kind: Kind, by: Changing<'_, A>) -> Result<Removal> {
+        let altered = match kind {
+            Kind::Totp => Altered::Removed(Factor::Totp),
+            Kind::Recovery => Altered::Removed(Factor::Recovery),
+            Kind::Passkey => Altered::RemovedPasskeys,
+        };
+        self.take_away(by, altered, &Write::new([Check::Has(kind)], Change::Remove(kind))).await
+    }
+
+    /// The write that makes an app the account's, once that is announced.
+    async fn told<A: Announce>(
+        &self,
+        by: Changing<'_, A>,
+        seen: &Account,
+        write: Write,
+    ) -> Result<std::result::Result<Write, Duration>> {
+        let now = self.items.now();
+        let change = match self.announce(by, seen, seen.adds(Factor::Totp, now)).await? {
+            Ok(change) => change,
+            Err(wait) => return Ok(Err(wait)),
+        };
+        Ok(recorded(write, seen, change, now).map_err(|room| waiting(room, now)))
     }
 
     async fn open(&self, pk: &str, sealed: &str) -> Result<Secret> {
@@ -215,7 +261,13 @@ impl<V: Vault> Factors<V> {
         }
     }
 
-    async fn attempt(&self, pk: &str, attempt: &Attempt<'_>) -> Result<Tried> {
+    /// A right code is a change of factors where somebody is named who makes it.
+    async fn attempt<A: Announce>(
+        &self,
+        pk: &str,
+        attempt: &Attempt<'_>,
+        by: Option<Changing<'_, A>>,
+    ) -> Result<Tried> {
         // With a deadline of its own: the vault may have taken long.
         let (call, now) = (&self.items.begin(), self.items.now());
         let counted = match send(call, pk, &attempt.count(now)).await? {
@@ -228,11 +280,30 @@ impl<V: Vault> Factors<V> {
         // By the clock as it is now: the answer to the first write may have been what set it right.
         Ok(match attempt.counted(&counted, self.items.now()) {
             Next::Done(verification) => Tried::Is(verification),
-            Next::Write(write) => match send(call, pk, &write).await? {
-                Met::Applied(_) => Tried::Is(Verification::Verified),
-                Met::Refused(account) => Tried::Is(attempt.unmarked(&account, now)),
-            },
+            Next::Write(write) => {
+                let write = match by {
+                    Some(by) => match self.told(by, &counted, write).await? {
+                        Ok(write) => write,
+                        Err(retry_after) => return Ok(Tried::Is(Verification::TooManyChanges { retry_after })),
+                    },
+                    None => write,
+                };
+                // With a deadline of its own: announcing may have taken long.
+                match send(&self.items.begin(), pk, &write).await? {
+                    Met::Applied(_) => Tried::Is(Verification::Verified),
+                    Met::Refused(account) => Tried::Is(attempt.unmarked(&account, now)),
+                }
+            }
         })
+    }
+}
+
+/// Nobody: for codes that change nothing.
+enum Untold {}
+
+impl Announce for Untold {
+    async fn announce(&self, _: &Announcement) -> Result<()> {
+        match *self {}
     }
 }
 

@@ -9,13 +9,17 @@ use super::relying_party::{Assertion, Handle, Owner, Refusal, Registration, Rely
 use super::{LONGEST_NAME, Passkey, PasskeyId, PasskeyWrite, storage};
 use crate::error::Result;
 use crate::factors::account::{Account, Kind};
+use crate::factors::cancel::{Announce, Changing, Removal, waiting};
+use crate::factors::changes::{Altered, Factor, recorded};
 use crate::factors::driver::{Factors, Found, Met, send};
 use crate::factors::vault::Vault;
 use crate::factors::write::{Change, Check, Write};
 use crate::grant::Action;
 use crate::sessions::Begun;
 use futures_util::future::{join_all, try_join_all};
-use tollgate_core::Key;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tollgate_core::{Key, Timestamp};
 use tollgate_dynamodb::Updated;
 use tollgate_dynamodb::items::Call;
 
@@ -52,6 +56,8 @@ pub enum Registered {
     TooMany,
     /// A factor has been enrolled meanwhile: the caller has to step up.
     HasFactor,
+    /// There are too many changes that can be cancelled; there is room again after that time.
+    TooManyChanges(Duration),
 }
 
 /// What becomes of a passkey's signature.
@@ -104,20 +110,22 @@ impl<V: Vault> Factors<V> {
         Ok(Asked::Request(request))
     }
 
-    /// Registers the passkey that was made for a challenge. Three writes: the challenge's, the passkey's, the account's.
+    /// Registers the passkey that was made for a challenge. Four writes, the challenge's, the passkey's, the
+    /// change's and the account's, and what announcing takes.
     ///
     /// # Errors
     ///
     /// The table gives no answer; the challenge may be used up, and the passkey registered.
-    pub async fn register(
+    pub async fn register<A: Announce>(
         &self,
-        owner: &Key,
+        by: Changing<'_, A>,
         begun: &Begun,
         party: &RelyingParty,
         challenge: &ChallengeId,
         answer: &Registration,
         name: &str,
     ) -> Result<Registered> {
+        let owner = by.owner;
         let ceremony = Ceremony::Register { is_first: false };
         let Some(used) = self.take(owner, begun, challenge, ceremony, None).await? else {
             return Ok(Registered::NoChallenge);
@@ -137,13 +145,13 @@ impl<V: Vault> Factors<V> {
         let mut checks = vec![Check::LacksPasskey(id), Check::RoomForPasskey];
         let is_first = used.ceremony == (Ceremony::Register { is_first: true });
         checks.extend(is_first.then_some(Check::NoFactor));
+        // Its item is left where nobody knows whether it was added.
         let write = Write::new(checks, Change::AddPasskey(id));
-        let account = match send(&call, &crate::factors::storage::partition_key(owner), &write).await? {
-            Met::Applied(_) => return Ok(Registered::Added { id, begun: begun.clone().dated(used.at) }),
-            Met::Refused(account) => account,
+        let Err(why) = self.add(by, id, write).await? else {
+            return Ok(Registered::Added { id, begun: begun.clone().dated(used.at) });
         };
-        drop_item(&call, &pk).await;
-        Ok(if Check::RoomForPasskey.holds(&account) { Registered::HasFactor } else { Registered::TooMany })
+        drop_item(&self.items().begin(), &pk).await;
+        Ok(why)
     }
 
     /// Asks for a signature of one of the account's passkeys, for an action if there is one. One write.
@@ -211,30 +219,85 @@ impl<V: Vault> Factors<V> {
         })
     }
 
-    /// Removes a passkey, and says whether there was one. Two writes.
+    /// Removes a passkey. Three writes, and what announcing takes.
     ///
     /// # Errors
     ///
-    /// The table gives no answer; it may be removed.
-    pub async fn remove_passkey(&self, owner: &Key, id: PasskeyId) -> Result<bool> {
-        let call = self.items().begin();
+    /// The table gives no answer, or the change cannot be announced; it may be removed.
+    pub async fn remove_passkey<A: Announce>(&self, id: PasskeyId, by: Changing<'_, A>) -> Result<Removal> {
         let write = Write::new([Check::HasPasskey(id)], Change::RemovePasskey(id));
-        let sent = send(&call, &crate::factors::storage::partition_key(owner), &write).await?;
-        let is_removed = matches!(sent, Met::Applied(_));
-        if is_removed {
-            drop_item(&call, &storage::passkey_key(owner, id)).await;
-        }
-        Ok(is_removed)
+        self.take_away(by, Altered::Removed(Factor::Passkey(id)), &write).await
     }
 
-    /// Removes what an account's item named before a write that took all passkeys away.
-    pub(in crate::factors) async fn drop_passkeys(&self, owner: &Key, before: &Account) {
+    /// Has the table delete the items of passkeys that were removed, once that cannot be cancelled any more.
+    pub(in crate::factors) async fn retire_passkeys(
+        &self,
+        owner: &Key,
+        ids: impl Iterator<Item = PasskeyId>,
+        until: Timestamp,
+    ) {
         let call = &self.items().begin();
-        let drop_one = |id: &PasskeyId| {
-            let pk = storage::passkey_key(owner, *id);
-            async move { drop_item(call, &pk).await }
+        let retire = |id: PasskeyId| {
+            let pk = storage::passkey_key(owner, id);
+            async move {
+                // The account's item names it no more, so that it proves nothing where this fails.
+                if let Err(error) = call.update(&pk, &storage::retiring(until)).await {
+                    tracing::warn!(%error, "the item of a passkey that was removed is left");
+                }
+            }
         };
-        join_all(before.passkeys.iter().map(drop_one)).await;
+        join_all(ids.map(retire)).await;
+    }
+
+    /// Keeps the items of passkeys that were removed after all; those that are there.
+    pub(in crate::factors) async fn revive_passkeys(
+        &self,
+        owner: &Key,
+        ids: &BTreeSet<PasskeyId>,
+    ) -> Result<BTreeSet<PasskeyId>> {
+        let call = &self.items().begin();
+        let revive = |id: &PasskeyId| {
+            let (pk, id) = (storage::passkey_key(owner, *id), *id);
+            async move {
+                let updated = call.update(&pk, &storage::reviving()).await?;
+                Ok::<_, crate::Error>(matches!(updated, Updated::Applied(_)).then_some(id))
+            }
+        };
+        Ok(try_join_all(ids.iter().map(revive)).await?.into_iter().flatten().collect())
+    }
+
+    /// Removes the item of a passkey that was never to be.
+    pub(in crate::factors) async fn drop_passkey(&self, owner: &Key, id: PasskeyId) {
+        drop_item(&self.items().begin(), &storage::passkey_key(owner, id)).await;
+    }
+
+    /// Makes a passkey whose item is there the account's, once that is announced; or why not.
+    async fn add<A: Announce>(
+        &self,
+        by: Changing<'_, A>,
+        id: PasskeyId,
+        write: Write,
+    ) -> Result<std::result::Result<(), Registered>> {
+        let (seen, now) = (self.find(by.owner).await?.account().clone(), self.items().now());
+        let refused = |account: &Account| {
+            if Check::RoomForPasskey.holds(account) { Registered::HasFactor } else { Registered::TooMany }
+        };
+        if !write.checks.iter().all(|check| check.holds(&seen)) {
+            return Ok(Err(refused(&seen)));
+        }
+        let change = match self.announce(by, &seen, seen.adds(Factor::Passkey(id), now)).await? {
+            Ok(change) => change,
+            Err(wait) => return Ok(Err(Registered::TooManyChanges(wait))),
+        };
+        let write = match recorded(write, &seen, change, now) {
+            Ok(write) => write,
+            Err(room) => return Ok(Err(Registered::TooManyChanges(waiting(room, now)))),
+        };
+        let pk = crate::factors::storage::partition_key(by.owner);
+        Ok(match send(&self.items().begin(), &pk, &write).await? {
+            Met::Applied(_) => Ok(()),
+            Met::Refused(account) => Err(refused(&account)),
+        })
     }
 
     async fn put(
