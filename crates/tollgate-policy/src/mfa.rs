@@ -25,6 +25,8 @@ pub struct MfaRules {
     pub enrol_acr: String,
     /// What somebody has signed in by (`amr`, RFC 8176) where neither his token nor his session says it.
     pub first_factor: Vec<String>,
+    /// For how long an entry of the audit log is kept: [`MfaRules::SHORTEST_RETENTION`] to [`MfaRules::LONGEST_RETENTION`].
+    pub audit_retention: Duration,
     /// What holds for every tenant, and what one may change.
     pub tenants: TenantRules,
     /// The rules of passkeys; without them there are none.
@@ -67,6 +69,12 @@ impl PasskeyRules {
 impl MfaRules {
     /// Bytes of an issuer's name; a longer one makes a QR code that cameras read badly.
     pub const LONGEST_ISSUER: usize = 64;
+    /// For how long an entry of the audit log is kept where the policy does not say: more than a year, so that a yearly review sees all.
+    pub const RETENTION: Duration = Duration::from_secs(400 * 86_400);
+    /// The least that it is kept.
+    pub const SHORTEST_RETENTION: Duration = Duration::from_secs(30 * 86_400);
+    /// The longest: ten years.
+    pub const LONGEST_RETENTION: Duration = Duration::from_secs(3650 * 86_400);
     /// What somebody has signed in by where nobody says anything, nor the policy: a password.
     pub const FIRST_FACTOR: &str = "pwd";
 }
@@ -79,6 +87,12 @@ impl Policy {
     /// [`Error::NoMfa`] if the policy has no `[mfa]`.
     pub fn mfa(&self) -> Result<&MfaRules> {
         self.mfa.as_ref().ok_or(Error::NoMfa)
+    }
+
+    /// For how long an entry of the audit log is kept.
+    #[must_use]
+    pub fn audit_retention(&self) -> Duration {
+        self.mfa.as_ref().map_or(MfaRules::RETENTION, |rules| rules.audit_retention)
     }
 
     /// What somebody has signed in by where neither his token nor his session says it.

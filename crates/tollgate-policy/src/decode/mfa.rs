@@ -2,6 +2,7 @@
 
 use super::fields::{self, Fields, Node};
 use super::keys;
+use super::lock::RangedDuration;
 use super::passkeys;
 use super::step_up;
 use super::tenants;
@@ -16,6 +17,13 @@ const ISSUER_EXAMPLE: &str = "\"Example Ltd\"";
 const ACR: &str = "mfa";
 const ENROL_ACR: &str = "mfa-enrol";
 const MAX_AGE: Duration = Duration::from_secs(300);
+
+const RETENTION: RangedDuration = RangedDuration {
+    what: "audit_retention",
+    least: MfaRules::SHORTEST_RETENTION,
+    most: MfaRules::LONGEST_RETENTION,
+    example: "\"400day\"",
+};
 
 /// `Some(None)` if there is no `[mfa]`, `None` if it has a mistake.
 #[allow(clippy::option_option)]
@@ -40,6 +48,10 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         Some(node) => step_up::methods(report, node, "first_factor"),
         None => Some(vec![MfaRules::FIRST_FACTOR.to_owned()]),
     };
+    let audit_retention = match fields.get("audit_retention") {
+        Some(node) => RETENTION.read(report, node),
+        None => Some(MfaRules::RETENTION),
+    };
     let passkeys = passkeys::decode(report, fields.get("passkeys"));
     let tenants = tenants::decode(report, fields.get("tenants"));
     has_lasting_accounts(report, &fields.span(), identity);
@@ -55,6 +67,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         max_age: max_age?,
         enrol_acr,
         first_factor: first_factor?,
+        audit_retention: audit_retention?,
         passkeys: passkeys?,
         tenants: tenants?,
     }))
