@@ -8,9 +8,10 @@ use super::attempt::{Attempt, Next, Verification, locked};
 use super::recovery::{CODES, RecoveryCode};
 use super::storage;
 use super::totp::{Secret, Setup};
-use super::tries::Turn;
+use super::tries::{Tries, Turn};
 use super::vault::{Vault, VaultContext, VaultError};
 use super::write::{Change, Check, Write};
+use crate::audit::{AuditLog, Author, Entry, Event, Logged};
 use crate::error::Result;
 use crate::sessions::Begun;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub enum Enrolment {
 /// An account's item, as it was found.
 #[derive(Debug, Clone)]
 pub struct Found {
+    owner: Key,
     pk: String,
     account: Account,
 }
@@ -82,7 +84,7 @@ impl<V: Vault> Factors<V> {
     /// The table gives no answer.
     pub async fn find(&self, owner: &Key) -> Result<Found> {
         let pk = storage::partition_key(owner);
-        Ok(Found { account: read(self.items.begin().read(&pk).await?.as_ref())?, pk })
+        Ok(Found { account: read(self.items.begin().read(&pk).await?.as_ref())?, owner: owner.clone(), pk })
     }
 
     /// Sets an app up that shows `issuer` and `label`, in the place of one that was not confirmed. One write. Whoever `found` the account
@@ -110,14 +112,14 @@ impl<V: Vault> Factors<V> {
         })
     }
 
-    /// Confirms the app that was `found` being set up by a code of it; that code is used by it. One write, and a second one for the right
+    /// Confirms the app that was `found` being set up by a code of it; that code is used by it. One write, and a logged one for the right
     /// code.
     ///
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the app confirmed.
-    pub async fn confirm(&self, found: &Found, begun: &Begun, code: &str) -> Result<Verification> {
-        let Found { pk, account } = found;
+    pub async fn confirm(&self, found: &Found, begun: &Begun, code: &str, by: &Author) -> Result<Verification> {
+        let Found { owner, pk, account } = found;
         let now = self.items.now();
         let same = |pending: &&Pending| pending.epoch == begun.epoch() && pending.session.as_deref() == begun.session();
         let pending = account.pending.as_ref().filter(same).filter(|pending| pending.until > now);
@@ -126,20 +128,21 @@ impl<V: Vault> Factors<V> {
             return Ok(locked(account.totp_tries, now));
         }
         let secret = self.open(pk, &pending.sealed).await?;
-        Ok(match self.attempt(pk, &Attempt::Setup { pending, secret: &secret, code }).await? {
+        Ok(match self.attempt(owner, pk, &Attempt::Setup { pending, secret: &secret, code }, by).await? {
             Tried::Is(verification) => verification,
             // Another app is being set up, or this one was confirmed by the same code.
             Tried::Changed(_) => Verification::NotEnrolled,
         })
     }
 
-    /// Verifies a code of a factor that was `found`. One write, and a second one for the right code.
+    /// Verifies a code of a factor that was `found`. One write, and a second one for the right code, which
+    /// is logged if it is a recovery code. So is what locks the factor.
     ///
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the code used.
-    pub async fn verify(&self, found: Found, kind: CodeKind, code: &str) -> Result<Verification> {
-        let Found { pk, mut account } = found;
+    pub async fn verify(&self, found: Found, kind: CodeKind, code: &str, by: &Author) -> Result<Verification> {
+        let Found { owner, pk, mut account } = found;
         for _ in 0..Self::MOST_ROUNDS {
             let (tries, now) = (account.tries(kind), self.items.now());
             let tried = match (kind, &account.totp) {
@@ -150,11 +153,11 @@ impl<V: Vault> Factors<V> {
                     let secret = self.open(&pk, &app.sealed).await?;
                     let reseal = self.resealed(&pk, &app.sealed, &secret).await;
                     let attempt = Attempt::App { sealed: &app.sealed, secret: &secret, code, reseal: &reseal };
-                    self.attempt(&pk, &attempt).await?
+                    self.attempt(&owner, &pk, &attempt, by).await?
                 }
                 (CodeKind::Recovery, _) => {
                     let code = RecoveryCode::parse(code).map(|code| code.hash(&pk));
-                    self.attempt(&pk, &Attempt::Recovery(code)).await?
+                    self.attempt(&owner, &pk, &Attempt::Recovery(code), by).await?
                 }
             };
             match tried {
@@ -166,30 +169,33 @@ impl<V: Vault> Factors<V> {
     }
 
     /// Makes new recovery codes; all that were made before are good no longer. `None` if somebody else has made some meanwhile, so that
-    /// nobody is shown codes that are none. One write.
+    /// nobody is shown codes that are none. One logged write.
     ///
     /// # Errors
     ///
     /// The table gives no answer; the old codes may be gone, and nobody knows the new ones.
-    pub async fn generate(&self, owner: &Key) -> Result<Option<Vec<RecoveryCode>>> {
+    pub async fn generate(&self, owner: &Key, by: &Author) -> Result<Option<Vec<RecoveryCode>>> {
         let found = self.find(owner).await?;
         let codes = (0..CODES).map(|_| RecoveryCode::random()).collect::<Result<Vec<_>>>()?;
         let hashes = codes.iter().map(|code| code.hash(&found.pk)).collect();
         let seen = found.account.recovery.map(|recovery| recovery.since);
         let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, self.items.now()));
-        Ok(matches!(send(&self.items.begin(), &found.pk, &write).await?, Met::Applied(_)).then_some(codes))
+        let sent = self.send_logged(&self.items.begin(), owner, &write, &by.did(Event::CodesGenerated), by).await?;
+        Ok(matches!(sent, Logged::Applied).then_some(codes))
     }
 
-    /// Removes a factor, and says whether there was one: of passkeys all are removed. One write, and one more for each passkey.
+    /// Removes a factor, and says whether there was one: of passkeys all are removed. One logged write, and one more for each
+    /// passkey.
     ///
     /// # Errors
     ///
     /// The table gives no answer; it may be removed.
-    pub async fn remove(&self, owner: &Key, kind: Kind) -> Result<bool> {
+    pub async fn remove(&self, owner: &Key, kind: Kind, by: &Author) -> Result<bool> {
         let write = Write::new([Check::Has(kind)], Change::Remove(kind));
         let before = if kind == Kind::Passkey { self.find(owner).await?.account } else { Account::default() };
-        let sent = send(&self.items.begin(), &storage::partition_key(owner), &write).await?;
-        let is_removed = matches!(sent, Met::Applied(_));
+        let entry = by.did(Event::FactorRemoved).of(kind);
+        let sent = self.send_logged(&self.items.begin(), owner, &write, &entry, by).await?;
+        let is_removed = matches!(sent, Logged::Applied);
         if is_removed {
             self.drop_passkeys(owner, &before).await;
         }
@@ -215,7 +221,7 @@ impl<V: Vault> Factors<V> {
         }
     }
 
-    async fn attempt(&self, pk: &str, attempt: &Attempt<'_>) -> Result<Tried> {
+    async fn attempt(&self, owner: &Key, pk: &str, attempt: &Attempt<'_>, by: &Author) -> Result<Tried> {
         // With a deadline of its own: the vault may have taken long.
         let (call, now) = (&self.items.begin(), self.items.now());
         let counted = match send(call, pk, &attempt.count(now)).await? {
@@ -226,13 +232,48 @@ impl<V: Vault> Factors<V> {
             }
         };
         // By the clock as it is now: the answer to the first write may have been what set it right.
-        Ok(match attempt.counted(&counted, self.items.now()) {
-            Next::Done(verification) => Tried::Is(verification),
-            Next::Write(write) => match send(call, pk, &write).await? {
-                Met::Applied(_) => Tried::Is(Verification::Verified),
-                Met::Refused(account) => Tried::Is(attempt.unmarked(&account, now)),
+        let write = match attempt.counted(&counted, self.items.now()) {
+            Next::Done(verification) => {
+                self.say_if_locked(owner, attempt.kind(), counted.tries(attempt.kind()), by).await?;
+                return Ok(Tried::Is(verification));
+            }
+            Next::Write(write) => write,
+        };
+        let refused = match attempt.entry(by) {
+            Some(entry) => match self.send_logged(call, owner, &write, &entry, by).await? {
+                Logged::Applied => None,
+                Logged::Refused(found) => Some(read(found.as_ref())?),
             },
-        })
+            None => match send(call, pk, &write).await? {
+                Met::Applied(_) => None,
+                Met::Refused(account) => Some(*account),
+            },
+        };
+        let refused = refused.map(|account| attempt.unmarked(&account, now));
+        Ok(Tried::Is(refused.unwrap_or(Verification::Verified)))
+    }
+
+    /// A wrong code was counted: the log has the one from which on there is a wait, or a longer one, or no next one.
+    async fn say_if_locked(&self, owner: &Key, kind: CodeKind, tries: Tries, by: &Author) -> Result<()> {
+        if !tries.is_a_step() {
+            return Ok(());
+        }
+        let entry = by.did(Event::FactorLocked).of(Kind::from(kind)).with("wrong_codes", tries.wrong);
+        AuditLog::new(&self.items, by.retention).append(owner, &entry).await?;
+        Ok(())
+    }
+
+    /// Writes the account's item, and to its log, or neither.
+    pub(super) async fn send_logged(
+        &self,
+        call: &Call<'_>,
+        owner: &Key,
+        write: &Write,
+        entry: &Entry,
+        by: &Author,
+    ) -> Result<Logged> {
+        let log = AuditLog::new(&self.items, by.retention);
+        log.append_with(call, owner, entry, &storage::partition_key(owner), &storage::render(write)).await
     }
 }
 
@@ -256,6 +297,6 @@ pub(super) async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met
     })
 }
 
-fn read(found: Option<&tollgate_dynamodb::attributes::Attributes>) -> Result<Account> {
+pub(super) fn read(found: Option<&tollgate_dynamodb::attributes::Attributes>) -> Result<Account> {
     Ok(storage::to_account(found).map_err(tollgate_dynamodb::Error::from)?)
 }

@@ -7,9 +7,10 @@
 use super::challenge::{Ceremony, Challenge, ChallengeId, Use};
 use super::relying_party::{Assertion, Handle, Owner, Refusal, Registration, RelyingParty, Request};
 use super::{LONGEST_NAME, Passkey, PasskeyId, PasskeyWrite, storage};
+use crate::audit::{AuditLog, Author, Event, Logged};
 use crate::error::Result;
 use crate::factors::account::{Account, Kind};
-use crate::factors::driver::{Factors, Found, Met, send};
+use crate::factors::driver::{Factors, Found, read};
 use crate::factors::vault::Vault;
 use crate::factors::write::{Change, Check, Write};
 use crate::grant::Action;
@@ -18,6 +19,9 @@ use futures_util::future::{join_all, try_join_all};
 use tollgate_core::Key;
 use tollgate_dynamodb::Updated;
 use tollgate_dynamodb::items::Call;
+
+/// The detail of an entry that names a passkey.
+const ID: &str = "passkey";
 
 /// What becomes of the wish for a challenge.
 #[derive(Debug, Clone)]
@@ -104,20 +108,21 @@ impl<V: Vault> Factors<V> {
         Ok(Asked::Request(request))
     }
 
-    /// Registers the passkey that was made for a challenge. Three writes: the challenge's, the passkey's, the account's.
+    /// Registers the passkey that was made for a challenge. Three writes: the challenge's, the passkey's, the account's, which is logged.
     ///
     /// # Errors
     ///
     /// The table gives no answer; the challenge may be used up, and the passkey registered.
     pub async fn register(
         &self,
-        owner: &Key,
         begun: &Begun,
         party: &RelyingParty,
         challenge: &ChallengeId,
         answer: &Registration,
         name: &str,
+        by: &Author,
     ) -> Result<Registered> {
+        let owner = begun.subject();
         let ceremony = Ceremony::Register { is_first: false };
         let Some(used) = self.take(owner, begun, challenge, ceremony, None).await? else {
             return Ok(Registered::NoChallenge);
@@ -138,9 +143,10 @@ impl<V: Vault> Factors<V> {
         let is_first = used.ceremony == (Ceremony::Register { is_first: true });
         checks.extend(is_first.then_some(Check::NoFactor));
         let write = Write::new(checks, Change::AddPasskey(id));
-        let account = match send(&call, &crate::factors::storage::partition_key(owner), &write).await? {
-            Met::Applied(_) => return Ok(Registered::Added { id, begun: begun.clone().dated(used.at) }),
-            Met::Refused(account) => account,
+        let entry = by.did(Event::FactorEnrolled).of(Kind::Passkey).with(ID, id);
+        let account = match self.send_logged(&call, owner, &write, &entry, by).await? {
+            Logged::Applied => return Ok(Registered::Added { id, begun: begun.clone().dated(used.at) }),
+            Logged::Refused(found) => read(found.as_ref())?,
         };
         drop_item(&call, &pk).await;
         Ok(if Check::RoomForPasskey.holds(&account) { Registered::HasFactor } else { Registered::TooMany })
@@ -168,7 +174,7 @@ impl<V: Vault> Factors<V> {
         Ok(Asked::Request(request))
     }
 
-    /// Verifies the signature of a challenge. Two writes: the challenge's, and the passkey's if it is right. No tries are counted, since
+    /// Verifies the signature of a challenge. Two writes: the challenge's, and the passkey's if it is right. A copy's is logged. No tries are counted, since
     /// nobody guesses a signature: a passkey is never locked.
     ///
     /// # Errors
@@ -176,13 +182,14 @@ impl<V: Vault> Factors<V> {
     /// The table gives no answer; the challenge may be used up.
     pub async fn assert(
         &self,
-        owner: &Key,
         begun: &Begun,
         party: &RelyingParty,
         challenge: &ChallengeId,
         answer: &Assertion,
         action: Option<Action>,
+        by: &Author,
     ) -> Result<Asserted> {
+        let owner = begun.subject();
         let Some(used) = self.take(owner, begun, challenge, Ceremony::Assert, action).await? else {
             return Ok(Asserted::NoChallenge);
         };
@@ -195,7 +202,8 @@ impl<V: Vault> Factors<V> {
             Ok(said) => said,
             Err(why) => {
                 told(&why);
-                return Ok(if let Refusal::Cloned = why { Asserted::Cloned } else { Asserted::Refused });
+                let Refusal::Cloned = why else { return Ok(Asserted::Refused) };
+                return self.cloned(owner, id, by).await;
             }
         };
         let pass = PasskeyWrite::Pass(said, self.items().now());
@@ -206,21 +214,27 @@ impl<V: Vault> Factors<V> {
             // Another signature with a later count was faster.
             Updated::Refused(Some(_)) => {
                 told(&Refusal::Cloned);
-                Asserted::Cloned
+                return self.cloned(owner, id, by).await;
             }
         })
     }
 
-    /// Removes a passkey, and says whether there was one. Two writes.
+    async fn cloned(&self, owner: &Key, id: PasskeyId, by: &Author) -> Result<Asserted> {
+        let entry = by.did(Event::PasskeyCloned).of(Kind::Passkey).with(ID, id);
+        AuditLog::new(self.items(), by.retention).append(owner, &entry).await?;
+        Ok(Asserted::Cloned)
+    }
+
+    /// Removes a passkey, and says whether there was one. Two writes, of which the first is logged.
     ///
     /// # Errors
     ///
     /// The table gives no answer; it may be removed.
-    pub async fn remove_passkey(&self, owner: &Key, id: PasskeyId) -> Result<bool> {
+    pub async fn remove_passkey(&self, owner: &Key, id: PasskeyId, by: &Author) -> Result<bool> {
         let call = self.items().begin();
         let write = Write::new([Check::HasPasskey(id)], Change::RemovePasskey(id));
-        let sent = send(&call, &crate::factors::storage::partition_key(owner), &write).await?;
-        let is_removed = matches!(sent, Met::Applied(_));
+        let entry = by.did(Event::FactorRemoved).of(Kind::Passkey).with(ID, id);
+        let is_removed = matches!(self.send_logged(&call, owner, &write, &entry, by).await?, Logged::Applied);
         if is_removed {
             drop_item(&call, &storage::passkey_key(owner, id)).await;
         }
