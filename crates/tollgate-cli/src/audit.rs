@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use tollgate_core::{Key, Timestamp};
 use tollgate_dynamodb::Items;
-use tollgate_mfa::audit::{AuditLog, Author, Break, Event, Read, Recorded};
-use tollgate_policy::{MfaRules, Policy, duration};
+use tollgate_mfa::audit::{Actor, AuditLog, Author, Break, Event, Read, Recorded};
+use tollgate_policy::{Policy, duration};
 
 /// The log of one key.
 #[derive(Serialize)]
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: &AuditArgs) -> Result<()> {
     let since = args.since.as_deref().map(|text| since(text, items.now())).transpose()?.unwrap_or_default();
     let mut logs = Vec::with_capacity(keys.len());
     for key in &keys {
-        let read = log(&items, &policy).read(key).await;
+        let read = AuditLog::new(&items, policy.audit_retention()).read(key).await;
         logs.push(told(key, read.map_err(|error| failed(error, CliError::Store))?, since));
     }
     let broken: usize = logs.iter().map(|log| log.breaks.len()).sum();
@@ -67,16 +67,6 @@ pub(crate) async fn run(args: &AuditArgs) -> Result<()> {
         return Err(CliError::Check(format!("the audit log of {named} is broken: {}", breaks.join("; "))));
     }
     Ok(())
-}
-
-/// The logs of a policy whose entries an operator's command appends.
-pub(crate) fn log<'i>(items: &'i Items, policy: &Policy) -> AuditLog<'i> {
-    AuditLog::new(items, policy.audit_retention())
-}
-
-/// Whoever runs a command.
-pub(crate) fn operator() -> Author {
-    Author { actor: tollgate_mfa::audit::Actor::Operator, session: None, retention: MfaRules::RETENTION }
 }
 
 /// That the key is an account's or a tenant's.
@@ -95,7 +85,7 @@ fn has_a_log(key: &Key) -> Result<()> {
 /// `2026-01-31T00:00:00Z`, `2026-01-31` (UTC), or how long ago: `30day`.
 fn since(text: &str, now: Timestamp) -> Result<Timestamp> {
     let instant = text.parse::<jiff::Timestamp>().ok();
-    let date = || Some(text.parse::<jiff::civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp());
+    let date = || format!("{text}T00:00:00Z").parse().ok();
     if let Some(at) = instant.or_else(date) {
         return Ok(Timestamp::from_millis(u64::try_from(at.as_millisecond()).unwrap_or(0)));
     }
@@ -145,8 +135,9 @@ fn text(log: &Told) -> String {
     lines.join("\n")
 }
 
-/// Says in the logs of an account, under all secrets, that all it had proved was revoked.
+/// Says in the log of an account that all it had proved was revoked.
 pub(crate) async fn revoked(items: &Items, policy: &Policy, key: &Key, epoch: u64) -> tollgate_mfa::Result<u64> {
-    let entry = operator().did(Event::SessionsRevoked).with("epoch", epoch);
-    log(items, policy).append(key, &entry).await
+    let by = Author { actor: Actor::Operator, session: None, retention: policy.audit_retention() };
+    let entry = by.did(Event::SessionsRevoked).with("epoch", epoch);
+    AuditLog::new(items, by.retention).append(key, &entry).await
 }

@@ -89,3 +89,61 @@ pub fn check(head: &Link, entries: &BTreeMap<u64, Stored>, now: u64) -> Vec<Brea
     }
     breaks
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::audit::storage::{attributes_of, link, to_stored};
+    use crate::audit::{Actor, Author, Event};
+    use std::time::Duration;
+    use tollgate_core::{Key, Timestamp};
+
+    const DAY: u64 = 86_400;
+
+    /// A chain with one entry a day from day 0, each kept for as many days.
+    fn chain(kept: &[u64]) -> (Link, BTreeMap<u64, Stored>) {
+        let account = Key::new([("user", "alice")]).unwrap();
+        let (mut last, mut entries) = (Link::default(), BTreeMap::new());
+        for (day, kept) in (0..).zip(kept) {
+            let by = Author { actor: Actor::User, session: None, retention: Duration::from_secs(kept * DAY) };
+            let at = Timestamp::from_secs(day * DAY);
+            let found = attributes_of(&by.did(Event::FactorEnrolled), &last, at, by.retention);
+            last = link(&account, day + 1, &found).unwrap();
+            entries.insert(last.seq, to_stored(&account, last.seq, &found).unwrap());
+        }
+        (last, entries)
+    }
+
+    #[test]
+    fn what_has_expired_is_not_missing_and_whatever_the_policy_was_none_expires_before_an_older_one() {
+        let (head, whole) = chain(&[40, 10, 10, 50]);
+        for first in 1..=5 {
+            let left: BTreeMap<_, _> = whole.range(first..).map(|(seq, stored)| (*seq, stored.clone())).collect();
+            for (day, least) in [(39, 1), (40, 4), (52, 4), (53, 5)] {
+                let breaks = check(&head, &left, day * DAY);
+                let expected = (first > least).then_some(Break::Missing { first: 1, last: first - 1 });
+                // Of what has expired nobody knows any more what was before it.
+                assert_eq!(breaks, Vec::from_iter(expected.filter(|_| least < first && day < 53)), "{first} {day}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_change_of_any_link_shows_where_it_is() {
+        let (head, whole) = chain(&[400; 6]);
+        assert_eq!(check(&head, &whole, DAY), []);
+        for seq in 1..=6 {
+            let mut one = whole.clone();
+            one.get_mut(&seq).unwrap().link.digest[0] ^= 1;
+            assert_eq!(check(&head, &one, DAY), [Break::Changed { seq }]);
+            let mut one = whole.clone();
+            one.remove(&seq);
+            assert_eq!(check(&head, &one, DAY), [Break::Missing { first: seq, last: seq }]);
+            // A head that is behind hides nothing before it.
+            if let Some(before) = whole.get(&seq).map(|stored| stored.before) {
+                assert_eq!(check(&before, &whole, DAY), [], "{seq}");
+            }
+        }
+    }
+}

@@ -28,8 +28,6 @@ pub enum Event {
     TenantPolicyChanged,
     /// All that the account had proved was revoked.
     SessionsRevoked,
-    /// The log of an account of the tenant was erased by `tollgate forget`.
-    LogErased,
 }
 
 impl Event {
@@ -45,7 +43,6 @@ impl Event {
             Self::PasskeyCloned => "passkey_cloned",
             Self::TenantPolicyChanged => "tenant_policy_changed",
             Self::SessionsRevoked => "sessions_revoked",
-            Self::LogErased => "log_erased",
         }
     }
 }
