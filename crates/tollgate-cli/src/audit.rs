@@ -126,9 +126,8 @@ fn text(log: &Told) -> String {
         let Entry { seq, at_ms, event, actor, factor, session, details } = entry;
         let mut line =
             format!("  {seq:>5}  {}  {event:<22} {:<9} {actor}", utc(*at_ms), factor.as_deref().unwrap_or("-"));
-        // Writing to a String cannot fail.
-        details.iter().for_each(|(name, value)| drop(write!(line, " {name}={value}")));
-        session.iter().for_each(|session| drop(write!(line, " session={session}")));
+        details.iter().for_each(|(name, value)| line += &format!(" {name}={value}"));
+        session.iter().for_each(|session| line += &format!(" session={session}"));
         lines.push(line);
     }
     lines.extend(log.breaks.iter().map(|why| format!("  broken: {why}")));
