@@ -60,4 +60,4 @@ pub use items::Items;
 pub use limiter::{Limiter, Settled, Taken};
 pub use meter::{Counters, Event, Meter};
 pub use since::Since;
-pub use store::{DynamoStore, Store, Transacted, Updated, Written};
+pub use store::{DynamoStore, Store, Together, Transacted, Updated, Written};

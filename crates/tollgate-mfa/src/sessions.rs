@@ -272,6 +272,12 @@ impl Sessions {
 }
 
 impl Begun {
+    /// Who proves something.
+    #[cfg(feature = "factors")]
+    pub(crate) fn subject(&self) -> &Key {
+        &self.caller.subject
+    }
+
     /// The subject's epoch when it began.
     #[cfg(feature = "factors")]
     pub(crate) fn epoch(&self) -> u64 {

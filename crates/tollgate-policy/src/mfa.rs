@@ -32,6 +32,8 @@ pub struct MfaRules {
     pub cancel_url: Option<String>,
     /// How long a recovery that was asked for waits, whoever approves it; the same bounds.
     pub recovery_wait: Duration,
+    /// For how long an entry of the audit log is kept: [`MfaRules::SHORTEST_RETENTION`] to [`MfaRules::LONGEST_RETENTION`].
+    pub audit_retention: Duration,
     /// What holds for every tenant, and what one may change.
     pub tenants: TenantRules,
     /// The rules of passkeys; without them there are none.
@@ -82,6 +84,12 @@ impl MfaRules {
     pub const TOKEN: &str = "{token}";
     /// Bytes of a `cancel_url`: a notice by SMS has to hold it.
     pub const LONGEST_CANCEL_URL: usize = 200;
+    /// For how long an entry of the audit log is kept where the policy does not say: more than a year, so that a yearly review sees all.
+    pub const RETENTION: Duration = Duration::from_secs(400 * 86_400);
+    /// The least that it is kept.
+    pub const SHORTEST_RETENTION: Duration = Duration::from_secs(30 * 86_400);
+    /// The longest: ten years.
+    pub const LONGEST_RETENTION: Duration = Duration::from_secs(3650 * 86_400);
     /// What somebody has signed in by where nobody says anything, nor the policy: a password.
     pub const FIRST_FACTOR: &str = "pwd";
 }
@@ -102,6 +110,12 @@ impl Policy {
     /// [`Error::NoMfa`] if the policy has no `[mfa]`.
     pub fn mfa(&self) -> Result<&MfaRules> {
         self.mfa.as_ref().ok_or(Error::NoMfa)
+    }
+
+    /// For how long an entry of the audit log is kept.
+    #[must_use]
+    pub fn audit_retention(&self) -> Duration {
+        self.mfa.as_ref().map_or(MfaRules::RETENTION, |rules| rules.audit_retention)
     }
 
     /// What somebody has signed in by where neither his token nor his session says it.

@@ -52,7 +52,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Ok(proof) => proof,
             Err(refused) => return Ok(answer::not_accepted(refused)),
         };
-        match self.factors.confirm(&found, &begun, &code).await? {
+        match self.factors.confirm(&found, &begun, &code, &asker.author(policy)).await? {
             Verification::Verified => self.prove(policy, &begun, proof, None).await,
             other => Ok(answer::refused(other)),
         }
@@ -66,7 +66,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         if !self.allows(policy, asker, Kind::Recovery).await? {
             return Ok(answer::not_accepted(Refused::NotAllowed));
         }
-        Ok(match self.factors.generate(&asker.caller.subject).await? {
+        Ok(match self.factors.generate(&asker.caller.subject, &asker.author(policy)).await? {
             Some(codes) => answer::codes(&codes),
             None => answer::conflict("factors_changed", "recovery codes were made meanwhile; these are good"),
         })

@@ -60,8 +60,8 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         let owner = &asker.caller.subject;
         let is_removed = match removed {
             None => return Ok(reply::nothing_here()),
-            Some(Removed::All(kind)) => self.factors.remove(owner, kind).await?,
-            Some(Removed::Passkey(id)) => self.factors.remove_passkey(owner, id).await?,
+            Some(Removed::All(kind)) => self.factors.remove(owner, kind, &asker.author(policy)).await?,
+            Some(Removed::Passkey(id)) => self.factors.remove_passkey(owner, id, &asker.author(policy)).await?,
         };
         Ok(match is_removed {
             true => reply::json(StatusCode::OK, &json!({ "status": "removed" })),

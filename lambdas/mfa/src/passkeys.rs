@@ -93,7 +93,8 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Ok(proof) => proof,
             Err(refused) => return Ok(answer::not_accepted(refused)),
         };
-        let registered = self.factors.register(&asker.caller.subject, &begun, &party, &challenge, &credential, &name);
+        let by = asker.author(policy);
+        let registered = self.factors.register(&begun, &party, &challenge, &credential, &name, &by);
         Ok(match Box::pin(registered).await? {
             Registered::Added { begun, .. } => return self.prove(policy, &begun, proof, None).await,
             Registered::NoChallenge => no_challenge(),
@@ -142,8 +143,8 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Ok(proof) => proof,
             Err(refused) => return Ok(answer::not_accepted(refused)),
         };
-        let asserted =
-            self.factors.assert(&asker.caller.subject, &begun, &party, &challenge, &answered.credential, action);
+        let by = asker.author(policy);
+        let asserted = self.factors.assert(&begun, &party, &challenge, &answered.credential, action, &by);
         Ok(match Box::pin(asserted).await? {
             Asserted::Verified(begun) => return self.prove(policy, &begun, proof, action).await,
             Asserted::NoChallenge => no_challenge(),

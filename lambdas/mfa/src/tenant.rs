@@ -61,7 +61,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
                 return Ok(answer::conflict("locks_you_out", message));
             }
         };
-        Ok(match tenant::put(items, &key, found.version, &next).await? {
+        Ok(match tenant::put(items, &key, found.version, &next, &asker.admin(policy)).await? {
             true => shown(&next, &file.rules, items.now()),
             false => answer::changed_meanwhile(),
         })

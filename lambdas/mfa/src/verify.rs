@@ -72,7 +72,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Ok(proof) => proof,
             Err(refused) => return Ok(answer::not_accepted(refused)),
         };
-        match self.factors.verify(found, of_codes, &code).await? {
+        match self.factors.verify(found, of_codes, &code, &asker.author(policy)).await? {
             Verification::Verified => self.prove(policy, &begun, proof, action).await,
             other => Ok(answer::refused(other)),
         }

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
 mod attacks;
+mod audit;
 mod authenticator;
 mod bench;
 mod browser;

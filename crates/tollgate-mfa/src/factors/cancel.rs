@@ -14,11 +14,12 @@
 
 use super::account::{Account, Recovery, Totp};
 use super::changes::{Altered, CancelToken, Changed, Factor, Taken, cancelled, emptied, recorded, until};
-use super::driver::{Factors, Met, send};
+use super::driver::{Factors, read};
 use super::passkey::PasskeyId;
 use super::recovery::CodeHash;
 use super::vault::Vault;
 use super::write::Write;
+use crate::audit::{Author, Entry, Event, Logged};
 use crate::error::{Error, Result};
 use std::future::Future;
 use std::time::Duration;
@@ -51,8 +52,21 @@ pub struct Changing<'a, A> {
     pub owner: &'a Key,
     /// How long a change can be cancelled, and what it adds proves less.
     pub cooldown: Duration,
+    /// Who changes them, for the log.
+    pub author: &'a Author,
     /// Who tells of it.
     pub announce: &'a A,
+}
+
+impl<A> Changing<'_, A> {
+    /// What the log has of it.
+    pub(super) fn entry(&self, event: Event, change: Changed) -> Entry {
+        let entry = self.author.did(event).with(CHANGE, change.id);
+        match change.altered.kind() {
+            Some(kind) => entry.of(kind),
+            None => entry,
+        }
+    }
 }
 
 impl<A> Clone for Changing<'_, A> {
@@ -88,7 +102,8 @@ pub struct Cancellable {
 }
 
 const OWNER: &str = "owner";
-const CHANGE: &str = "change";
+/// A change, in an item and in the log.
+pub(super) const CHANGE: &str = "change";
 const TOTP: &str = "totp";
 const TOTP_SINCE: &str = "totp_since";
 const TOTP_STEP: &str = "totp_step";
@@ -177,7 +192,6 @@ impl<V: Vault> Factors<V> {
         write: &Write,
     ) -> Result<Removal> {
         let mut seen = self.find(by.owner).await?.account().clone();
-        let pk = super::storage::partition_key(by.owner);
         let holds = |seen: &Account| write.checks.iter().all(|check| check.holds(seen));
         if !holds(&seen) {
             return Ok(Removal::NotEnrolled);
@@ -193,8 +207,13 @@ impl<V: Vault> Factors<V> {
                 Ok(write) => write,
                 Err(room) => return Ok(Removal::TooMany(waiting(room, now))),
             };
-            match send(&self.items().begin(), &pk, &write).await? {
-                Met::Applied(_) => {
+            let event = if altered == Altered::Recovered { Event::AccountRecovered } else { Event::FactorRemoved };
+            let entry = match altered {
+                Altered::Removed(Factor::Passkey(id)) => by.entry(event, change).with("passkey", id),
+                _ => by.entry(event, change),
+            };
+            match self.send_logged(&self.items().begin(), by.owner, &write, &entry, by.author).await? {
+                Logged::Applied => {
                     let gone = seen.passkeys.iter().filter(|id| match altered {
                         Altered::Removed(Factor::Passkey(removed)) => **id == removed,
                         Altered::RemovedPasskeys | Altered::Recovered => true,
@@ -203,13 +222,16 @@ impl<V: Vault> Factors<V> {
                     self.retire_passkeys(by.owner, gone.copied(), change.until).await;
                     return Ok(Removal::Removed);
                 }
-                Met::Refused(found) if !holds(&found) => return Ok(Removal::NotEnrolled),
-                Met::Refused(found) => {
+                Logged::Refused(found) => {
+                    let found = read(found.as_ref())?;
+                    if !holds(&found) {
+                        return Ok(Removal::NotEnrolled);
+                    }
                     // What is taken away now is more or less than what would come back.
                     if Taken::by(altered, &found, now).passkeys != announced.passkeys {
                         break;
                     }
-                    seen = *found;
+                    seen = found;
                 }
             }
         }
@@ -245,25 +267,29 @@ impl<V: Vault> Factors<V> {
     /// # Errors
     ///
     /// The table gives no answer; it may be cancelled.
-    pub async fn cancel(&self, of: &Cancellable) -> Result<bool> {
+    pub async fn cancel(&self, of: &Cancellable, author: &Author) -> Result<bool> {
         let mut taken = of.taken.clone();
         // Named only once they are there for good.
         taken.passkeys = self.revive_passkeys(&of.owner, &taken.passkeys).await?;
         let mut seen = self.find(&of.owner).await?.account().clone();
-        let pk = super::storage::partition_key(&of.owner);
+        let entry = author.did(Event::ChangeCancelled).with(CHANGE, of.change.id).with("what", of.altered.as_str());
+        let entry = match of.altered.kind() {
+            Some(kind) => entry.of(kind),
+            None => entry,
+        };
         for _ in 0..Self::MOST_ROUNDS {
             let now = self.items().now();
             let Some(open) = seen.change(of.change.id, now) else { return Ok(false) };
             let write = cancelled(&seen, &open, &taken, now);
-            match send(&self.items().begin(), &pk, &write).await? {
-                Met::Applied(_) => {
+            match self.send_logged(&self.items().begin(), &of.owner, &write, &entry, author).await? {
+                Logged::Applied => {
                     if let Altered::First(Factor::Passkey(id)) | Altered::Added(Factor::Passkey(id)) = of.altered {
                         self.drop_passkey(&of.owner, id).await;
                     }
                     self.tidy(&of.pk).await;
                     return Ok(true);
                 }
-                Met::Refused(found) => seen = *found,
+                Logged::Refused(found) => seen = read(found.as_ref())?,
             }
         }
         Err(self.items().begin().contended().into())

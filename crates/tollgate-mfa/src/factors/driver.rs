@@ -5,14 +5,15 @@
 
 use super::account::{Account, CodeKind, Kind, Pending};
 use super::attempt::{Attempt, Next, Verification, locked};
-use super::cancel::{Announce, Announcement, Changing, Removal, waiting};
-use super::changes::{Altered, Factor, recorded};
+use super::cancel::{Announce, Announcement, CHANGE, Changing, Removal, waiting};
+use super::changes::{Altered, Changed, Factor, recorded};
 use super::recovery::{CODES, RecoveryCode};
 use super::storage;
 use super::totp::{Secret, Setup};
-use super::tries::Turn;
+use super::tries::{Tries, Turn};
 use super::vault::{Vault, VaultContext, VaultError};
 use super::write::{Change, Check, Write};
+use crate::audit::{AuditLog, Author, Entry, Event, Logged};
 use crate::error::Result;
 use crate::sessions::Begun;
 use std::time::Duration;
@@ -47,6 +48,7 @@ pub enum Generated {
 /// An account's item, as it was found.
 #[derive(Debug, Clone)]
 pub struct Found {
+    owner: Key,
     pk: String,
     account: Account,
 }
@@ -96,7 +98,7 @@ impl<V: Vault> Factors<V> {
     /// The table gives no answer.
     pub async fn find(&self, owner: &Key) -> Result<Found> {
         let pk = storage::partition_key(owner);
-        Ok(Found { account: read(self.items.begin().read(&pk).await?.as_ref())?, pk })
+        Ok(Found { account: read(self.items.begin().read(&pk).await?.as_ref())?, owner: owner.clone(), pk })
     }
 
     /// Sets an app up that shows `issuer` and `label`, in the place of one that was not confirmed. One write. Whoever `found` the account
@@ -137,7 +139,7 @@ impl<V: Vault> Factors<V> {
         code: &str,
         by: Changing<'_, A>,
     ) -> Result<Verification> {
-        let Found { pk, account } = found;
+        let Found { owner, pk, account } = found;
         let now = self.items.now();
         let same = |pending: &&Pending| pending.epoch == begun.epoch() && pending.session.as_deref() == begun.session();
         let pending = account.pending.as_ref().filter(same).filter(|pending| pending.until > now);
@@ -146,20 +148,26 @@ impl<V: Vault> Factors<V> {
             return Ok(locked(account.totp_tries, now));
         }
         let secret = self.open(pk, &pending.sealed).await?;
-        Ok(match self.attempt(pk, &Attempt::Setup { pending, secret: &secret, code }, Some(by)).await? {
-            Tried::Is(verification) => verification,
-            // Another app is being set up, or this one was confirmed by the same code.
-            Tried::Changed(_) => Verification::NotEnrolled,
-        })
+        Ok(
+            match self
+                .attempt(owner, pk, &Attempt::Setup { pending, secret: &secret, code }, by.author, Some(by))
+                .await?
+            {
+                Tried::Is(verification) => verification,
+                // Another app is being set up, or this one was confirmed by the same code.
+                Tried::Changed(_) => Verification::NotEnrolled,
+            },
+        )
     }
 
-    /// Verifies a code of a factor that was `found`. One write, and a second one for the right code.
+    /// Verifies a code of a factor that was `found`. One write, and a second one for the right code, which
+    /// is logged if it is a recovery code. So is what locks the factor.
     ///
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the code used.
-    pub async fn verify(&self, found: Found, kind: CodeKind, code: &str) -> Result<Verification> {
-        let Found { pk, mut account } = found;
+    pub async fn verify(&self, found: Found, kind: CodeKind, code: &str, by: &Author) -> Result<Verification> {
+        let Found { owner, pk, mut account } = found;
         for _ in 0..Self::MOST_ROUNDS {
             let (tries, now) = (account.tries(kind), self.items.now());
             let tried = match (kind, &account.totp) {
@@ -170,11 +178,11 @@ impl<V: Vault> Factors<V> {
                     let secret = self.open(&pk, &app.sealed).await?;
                     let reseal = self.resealed(&pk, &app.sealed, &secret).await;
                     let attempt = Attempt::App { sealed: &app.sealed, secret: &secret, code, reseal: &reseal };
-                    self.attempt(&pk, &attempt, None::<Changing<'_, Untold>>).await?
+                    self.attempt(&owner, &pk, &attempt, by, None::<Changing<'_, Untold>>).await?
                 }
                 (CodeKind::Recovery, _) => {
                     let code = RecoveryCode::parse(code).map(|code| code.hash(&pk));
-                    self.attempt(&pk, &Attempt::Recovery(code), None::<Changing<'_, Untold>>).await?
+                    self.attempt(&owner, &pk, &Attempt::Recovery(code), by, None::<Changing<'_, Untold>>).await?
                 }
             };
             match tried {
@@ -207,9 +215,11 @@ impl<V: Vault> Factors<V> {
             Ok(write) => write,
             Err(room) => return Ok(Generated::TooMany(waiting(room, now))),
         };
-        Ok(match send(&self.items.begin(), &found.pk, &write).await? {
-            Met::Applied(_) => Generated::Codes(codes),
-            Met::Refused(_) => Generated::Changed,
+        let entry = by.entry(Event::CodesGenerated, change);
+        let sent = self.send_logged(&self.items.begin(), by.owner, &write, &entry, by.author).await?;
+        Ok(match sent {
+            Logged::Applied => Generated::Codes(codes),
+            Logged::Refused(_) => Generated::Changed,
         })
     }
 
@@ -233,13 +243,13 @@ impl<V: Vault> Factors<V> {
         by: Changing<'_, A>,
         seen: &Account,
         write: Write,
-    ) -> Result<std::result::Result<Write, Duration>> {
+    ) -> Result<std::result::Result<(Write, Changed), Duration>> {
         let now = self.items.now();
         let change = match self.announce(by, seen, seen.adds(Factor::Totp, now)).await? {
             Ok(change) => change,
             Err(wait) => return Ok(Err(wait)),
         };
-        Ok(recorded(write, seen, change, now).map_err(|room| waiting(room, now)))
+        Ok(recorded(write, seen, change, now).map(|write| (write, change)).map_err(|room| waiting(room, now)))
     }
 
     async fn open(&self, pk: &str, sealed: &str) -> Result<Secret> {
@@ -264,9 +274,11 @@ impl<V: Vault> Factors<V> {
     /// A right code is a change of factors where somebody is named who makes it.
     async fn attempt<A: Announce>(
         &self,
+        owner: &Key,
         pk: &str,
         attempt: &Attempt<'_>,
-        by: Option<Changing<'_, A>>,
+        by: &Author,
+        changing: Option<Changing<'_, A>>,
     ) -> Result<Tried> {
         // With a deadline of its own: the vault may have taken long.
         let (call, now) = (&self.items.begin(), self.items.now());
@@ -278,23 +290,61 @@ impl<V: Vault> Factors<V> {
             }
         };
         // By the clock as it is now: the answer to the first write may have been what set it right.
-        Ok(match attempt.counted(&counted, self.items.now()) {
-            Next::Done(verification) => Tried::Is(verification),
-            Next::Write(write) => {
-                let write = match by {
-                    Some(by) => match self.told(by, &counted, write).await? {
-                        Ok(write) => write,
-                        Err(retry_after) => return Ok(Tried::Is(Verification::TooManyChanges { retry_after })),
-                    },
-                    None => write,
-                };
-                // With a deadline of its own: announcing may have taken long.
-                match send(&self.items.begin(), pk, &write).await? {
-                    Met::Applied(_) => Tried::Is(Verification::Verified),
-                    Met::Refused(account) => Tried::Is(attempt.unmarked(&account, now)),
-                }
+        let write = match attempt.counted(&counted, self.items.now()) {
+            Next::Done(verification) => {
+                self.say_if_locked(owner, attempt.kind(), counted.tries(attempt.kind()), by).await?;
+                return Ok(Tried::Is(verification));
             }
-        })
+            Next::Write(write) => write,
+        };
+        let (write, change) = match changing {
+            Some(changing) => match self.told(changing, &counted, write).await? {
+                Ok((write, change)) => (write, Some(change)),
+                Err(retry_after) => return Ok(Tried::Is(Verification::TooManyChanges { retry_after })),
+            },
+            None => (write, None),
+        };
+        let entry = attempt.entry(by).map(|entry| match change {
+            Some(change) => entry.with(CHANGE, change.id),
+            None => entry,
+        });
+        // With a deadline of its own: announcing may have taken long.
+        let call = &self.items.begin();
+        let refused = match entry {
+            Some(entry) => match self.send_logged(call, owner, &write, &entry, by).await? {
+                Logged::Applied => None,
+                Logged::Refused(found) => Some(read(found.as_ref())?),
+            },
+            None => match send(call, pk, &write).await? {
+                Met::Applied(_) => None,
+                Met::Refused(account) => Some(*account),
+            },
+        };
+        let refused = refused.map(|account| attempt.unmarked(&account, now));
+        Ok(Tried::Is(refused.unwrap_or(Verification::Verified)))
+    }
+
+    /// A wrong code was counted: the log has the one from which on there is a wait, or a longer one, or no next one.
+    async fn say_if_locked(&self, owner: &Key, kind: CodeKind, tries: Tries, by: &Author) -> Result<()> {
+        if !tries.is_a_step() {
+            return Ok(());
+        }
+        let entry = by.did(Event::FactorLocked).of(Kind::from(kind)).with("wrong_codes", tries.wrong);
+        AuditLog::new(&self.items, by.retention).append(owner, &entry).await?;
+        Ok(())
+    }
+
+    /// Writes the account's item, and to its log, or neither.
+    pub(super) async fn send_logged(
+        &self,
+        call: &Call<'_>,
+        owner: &Key,
+        write: &Write,
+        entry: &Entry,
+        by: &Author,
+    ) -> Result<Logged> {
+        let log = AuditLog::new(&self.items, by.retention);
+        log.append_with(call, owner, entry, &storage::partition_key(owner), &storage::render(write)).await
     }
 }
 
@@ -327,6 +377,6 @@ pub(super) async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met
     })
 }
 
-fn read(found: Option<&tollgate_dynamodb::attributes::Attributes>) -> Result<Account> {
+pub(super) fn read(found: Option<&tollgate_dynamodb::attributes::Attributes>) -> Result<Account> {
     Ok(storage::to_account(found).map_err(tollgate_dynamodb::Error::from)?)
 }

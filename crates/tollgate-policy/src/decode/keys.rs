@@ -168,6 +168,7 @@ pub(super) const MFA: KeyList = KeyList {
         "max_age",
         "enrol_acr",
         "first_factor",
+        "audit_retention",
         "cooldown",
         "cancel_url",
         "recovery",

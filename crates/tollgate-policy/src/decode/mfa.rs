@@ -26,6 +26,12 @@ const fn within(what: &'static str) -> RangedDuration {
 }
 
 const CANCEL_EXAMPLE: &str = "\"https://login.example.com/cancel#{token}\"";
+const RETENTION: RangedDuration = RangedDuration {
+    what: "audit_retention",
+    least: MfaRules::SHORTEST_RETENTION,
+    most: MfaRules::LONGEST_RETENTION,
+    example: "\"400day\"",
+};
 
 /// `Some(None)` if there is no `[mfa]`, `None` if it has a mistake.
 #[allow(clippy::option_option)]
@@ -68,6 +74,10 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         }
         None => Some(MfaRules::SHORTEST_COOLDOWN),
     };
+    let audit_retention = match fields.get("audit_retention") {
+        Some(node) => RETENTION.read(report, node),
+        None => Some(MfaRules::RETENTION),
+    };
     let passkeys = passkeys::decode(report, fields.get("passkeys"));
     let tenants = tenants::decode(report, fields.get("tenants"));
     has_lasting_accounts(report, &fields.span(), identity);
@@ -86,6 +96,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         cooldown: cooldown?,
         cancel_url: cancel_url?,
         recovery_wait: recovery_wait?,
+        audit_retention: audit_retention?,
         passkeys: passkeys?,
         tenants: tenants?,
     }))

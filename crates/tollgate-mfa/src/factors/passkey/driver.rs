@@ -7,11 +7,12 @@
 use super::challenge::{Ceremony, Challenge, ChallengeId, Use};
 use super::relying_party::{Assertion, Handle, Owner, Refusal, Registration, RelyingParty, Request};
 use super::{LONGEST_NAME, Passkey, PasskeyId, PasskeyWrite, storage};
+use crate::audit::{AuditLog, Author, Event, Logged};
 use crate::error::Result;
 use crate::factors::account::{Account, Kind};
 use crate::factors::cancel::{Announce, Changing, Removal, waiting};
 use crate::factors::changes::{Altered, Factor, recorded};
-use crate::factors::driver::{Factors, Found, Met, send};
+use crate::factors::driver::{Factors, Found, read};
 use crate::factors::vault::Vault;
 use crate::factors::write::{Change, Check, Write};
 use crate::grant::Action;
@@ -22,6 +23,9 @@ use std::time::Duration;
 use tollgate_core::{Key, Timestamp};
 use tollgate_dynamodb::Updated;
 use tollgate_dynamodb::items::Call;
+
+/// The detail of an entry that names a passkey.
+const ID: &str = "passkey";
 
 /// What becomes of the wish for a challenge.
 #[derive(Debug, Clone)]
@@ -176,7 +180,7 @@ impl<V: Vault> Factors<V> {
         Ok(Asked::Request(request))
     }
 
-    /// Verifies the signature of a challenge. Two writes: the challenge's, and the passkey's if it is right. No tries are counted, since
+    /// Verifies the signature of a challenge. Two writes: the challenge's, and the passkey's if it is right. A copy's is logged. No tries are counted, since
     /// nobody guesses a signature: a passkey is never locked.
     ///
     /// # Errors
@@ -184,13 +188,14 @@ impl<V: Vault> Factors<V> {
     /// The table gives no answer; the challenge may be used up.
     pub async fn assert(
         &self,
-        owner: &Key,
         begun: &Begun,
         party: &RelyingParty,
         challenge: &ChallengeId,
         answer: &Assertion,
         action: Option<Action>,
+        by: &Author,
     ) -> Result<Asserted> {
+        let owner = begun.subject();
         let Some(used) = self.take(owner, begun, challenge, Ceremony::Assert, action).await? else {
             return Ok(Asserted::NoChallenge);
         };
@@ -203,7 +208,8 @@ impl<V: Vault> Factors<V> {
             Ok(said) => said,
             Err(why) => {
                 told(&why);
-                return Ok(if let Refusal::Cloned = why { Asserted::Cloned } else { Asserted::Refused });
+                let Refusal::Cloned = why else { return Ok(Asserted::Refused) };
+                return self.cloned(owner, id, by).await;
             }
         };
         let pass = PasskeyWrite::Pass(said, self.items().now());
@@ -214,9 +220,15 @@ impl<V: Vault> Factors<V> {
             // Another signature with a later count was faster.
             Updated::Refused(Some(_)) => {
                 told(&Refusal::Cloned);
-                Asserted::Cloned
+                return self.cloned(owner, id, by).await;
             }
         })
+    }
+
+    async fn cloned(&self, owner: &Key, id: PasskeyId, by: &Author) -> Result<Asserted> {
+        let entry = by.did(Event::PasskeyCloned).of(Kind::Passkey).with(ID, id);
+        AuditLog::new(self.items(), by.retention).append(owner, &entry).await?;
+        Ok(Asserted::Cloned)
     }
 
     /// Removes a passkey. Three writes, and what announcing takes.
@@ -293,10 +305,11 @@ impl<V: Vault> Factors<V> {
             Ok(write) => write,
             Err(room) => return Ok(Err(Registered::TooManyChanges(waiting(room, now)))),
         };
-        let pk = crate::factors::storage::partition_key(by.owner);
-        Ok(match send(&self.items().begin(), &pk, &write).await? {
-            Met::Applied(_) => Ok(()),
-            Met::Refused(account) => Err(refused(&account)),
+        let entry = by.entry(Event::FactorEnrolled, change).with(ID, id);
+        let sent = self.send_logged(&self.items().begin(), by.owner, &write, &entry, by.author).await?;
+        Ok(match sent {
+            Logged::Applied => Ok(()),
+            Logged::Refused(found) => Err(refused(&read(found.as_ref())?)),
         })
     }
 
