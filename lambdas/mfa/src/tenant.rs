@@ -52,7 +52,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         if seen.as_bytes() != etag(&found).as_bytes() {
             return Ok(answer::changed_meanwhile());
         }
-        let held = Held::of(self.factors.find(&asker.caller.subject).await?.account());
+        let held = Held::of(self.factors.find(&asker.caller.subject).await?.account(), items.now());
         let next = match found.put(&wish, file, &held, items.now()) {
             Ok(next) => next,
             Err(Refusal::Unfit(unfit)) => return Ok(answer::bad_field(unfit.field, &unfit.why)),

@@ -15,7 +15,7 @@
 //! Invariants: within the cooldown of a change nothing that it added proves everything, whatever follows; what was there before and was not
 //! removed proves what it did; what was removed is back once that is cancelled.
 
-use super::account::{Account, Kind, Recovery, Totp};
+use super::account::{Account, CodeKind, Kind, Recovery, Totp};
 use super::passkey::PasskeyId;
 use super::random;
 use super::totp::STEP;
@@ -43,6 +43,15 @@ pub enum Factor {
     Recovery,
     /// A passkey.
     Passkey(PasskeyId),
+}
+
+impl From<CodeKind> for Factor {
+    fn from(kind: CodeKind) -> Self {
+        match kind {
+            CodeKind::Totp => Self::Totp,
+            CodeKind::Recovery => Self::Recovery,
+        }
+    }
 }
 
 impl Factor {
@@ -352,6 +361,17 @@ impl Account {
     pub fn standing(&self, factor: Factor, now: Timestamp) -> Standing {
         let Some(until) = self.cooling(factor, now) else { return Standing::Full };
         let is_alone = self.factors().all(|other| self.cooling(other, now).is_some());
+        if is_alone { Standing::Enrols(until) } else { Standing::Cooling(until) }
+    }
+
+    /// What `factor` will prove once it is enrolled now.
+    #[must_use]
+    pub fn standing_of_new(&self, factor: Factor, now: Timestamp, cooldown: Duration) -> Standing {
+        if let Altered::First(_) = self.adds(factor, now) {
+            return Standing::Full;
+        }
+        let until = until(now, cooldown);
+        let is_alone = self.factors().all(|other| other == factor || self.cooling(other, now).is_some());
         if is_alone { Standing::Enrols(until) } else { Standing::Cooling(until) }
     }
 

@@ -149,9 +149,7 @@ impl<V: Vault> Factors<V> {
         }
         let secret = self.open(pk, &pending.sealed).await?;
         Ok(
-            match self
-                .attempt(owner, pk, &Attempt::Setup { pending, secret: &secret, code }, by.author, Some(by))
-                .await?
+            match self.attempt(owner, pk, &Attempt::Setup { pending, secret: &secret, code }, by.author, Ok(by)).await?
             {
                 Tried::Is(verification) => verification,
                 // Another app is being set up, or this one was confirmed by the same code.
@@ -178,15 +176,24 @@ impl<V: Vault> Factors<V> {
                     let secret = self.open(&pk, &app.sealed).await?;
                     let reseal = self.resealed(&pk, &app.sealed, &secret).await;
                     let attempt = Attempt::App { sealed: &app.sealed, secret: &secret, code, reseal: &reseal };
-                    self.attempt(&owner, &pk, &attempt, by, None::<Changing<'_, Untold>>).await?
+                    self.attempt(&owner, &pk, &attempt, by, Err::<Changing<'_, Untold>, _>(&account.changes)).await?
                 }
                 (CodeKind::Recovery, _) => {
                     let code = RecoveryCode::parse(code).map(|code| code.hash(&pk));
-                    self.attempt(&owner, &pk, &Attempt::Recovery(code), by, None::<Changing<'_, Untold>>).await?
+                    self.attempt(
+                        &owner,
+                        &pk,
+                        &Attempt::Recovery(code),
+                        by,
+                        Err::<Changing<'_, Untold>, _>(&account.changes),
+                    )
+                    .await?
                 }
             };
             match tried {
                 Tried::Is(verification) => return Ok(verification),
+                // Another factor may be in the place of the one that was judged, and must not prove what that does.
+                Tried::Changed(changed) if changed.changes != account.changes => break,
                 Tried::Changed(changed) => account = *changed,
             }
         }
@@ -271,15 +278,16 @@ impl<V: Vault> Factors<V> {
         }
     }
 
-    /// A right code is a change of factors where somebody is named who makes it.
+    /// A right code is a change of factors where somebody is named who makes it; else those changes have to be what was seen of the account.
     async fn attempt<A: Announce>(
         &self,
         owner: &Key,
         pk: &str,
         attempt: &Attempt<'_>,
         by: &Author,
-        changing: Option<Changing<'_, A>>,
+        changing: std::result::Result<Changing<'_, A>, &[Changed]>,
     ) -> Result<Tried> {
+        let seen = changing.as_ref().err().copied();
         // With a deadline of its own: the vault may have taken long.
         let (call, now) = (&self.items.begin(), self.items.now());
         let counted = match send(call, pk, &attempt.count(now)).await? {
@@ -289,6 +297,9 @@ impl<V: Vault> Factors<V> {
                 return Ok(uncounted.map_or(Tried::Changed(account), Tried::Is));
             }
         };
+        if seen.is_some_and(|seen| counted.changes != seen) {
+            return Ok(Tried::Changed(counted));
+        }
         // By the clock as it is now: the answer to the first write may have been what set it right.
         let write = match attempt.counted(&counted, self.items.now()) {
             Next::Done(verification) => {
@@ -298,11 +309,11 @@ impl<V: Vault> Factors<V> {
             Next::Write(write) => write,
         };
         let (write, change) = match changing {
-            Some(changing) => match self.told(changing, &counted, write).await? {
+            Ok(changing) => match self.told(changing, &counted, write).await? {
                 Ok((write, change)) => (write, Some(change)),
                 Err(retry_after) => return Ok(Tried::Is(Verification::TooManyChanges { retry_after })),
             },
-            None => (write, None),
+            Err(_) => (write, None),
         };
         let entry = attempt.entry(by).map(|entry| match change {
             Some(change) => entry.with(CHANGE, change.id),

@@ -63,5 +63,5 @@ pub async fn of_account(items: &Items, account: &Key, file: &TenantRules) -> Res
 /// The table gives no answer.
 pub async fn held(items: &Items, account: &Key) -> Result<Held> {
     let found = items.begin().read(&factors::storage::partition_key(account)).await?;
-    Ok(Held::of(&factors::storage::to_account(found.as_ref()).map_err(Error::from)?))
+    Ok(Held::of(&factors::storage::to_account(found.as_ref()).map_err(Error::from)?, items.now()))
 }

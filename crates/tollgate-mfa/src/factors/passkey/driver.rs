@@ -47,6 +47,8 @@ pub enum Registered {
     Added {
         /// What it is known by.
         id: PasskeyId,
+        /// What that was.
+        altered: Altered,
         /// What it proves, dated by its challenge.
         begun: Begun,
     },
@@ -151,8 +153,9 @@ impl<V: Vault> Factors<V> {
         checks.extend(is_first.then_some(Check::NoFactor));
         // Its item is left where nobody knows whether it was added.
         let write = Write::new(checks, Change::AddPasskey(id));
-        let Err(why) = self.add(by, id, write).await? else {
-            return Ok(Registered::Added { id, begun: begun.clone().dated(used.at) });
+        let why = match self.add(by, id, write).await? {
+            Ok(altered) => return Ok(Registered::Added { id, altered, begun: begun.clone().dated(used.at) }),
+            Err(why) => why,
         };
         drop_item(&self.items().begin(), &pk).await;
         Ok(why)
@@ -289,7 +292,7 @@ impl<V: Vault> Factors<V> {
         by: Changing<'_, A>,
         id: PasskeyId,
         write: Write,
-    ) -> Result<std::result::Result<(), Registered>> {
+    ) -> Result<std::result::Result<Altered, Registered>> {
         let (seen, now) = (self.find(by.owner).await?.account().clone(), self.items().now());
         let refused = |account: &Account| {
             if Check::RoomForPasskey.holds(account) { Registered::HasFactor } else { Registered::TooMany }
@@ -308,7 +311,7 @@ impl<V: Vault> Factors<V> {
         let entry = by.entry(Event::FactorEnrolled, change).with(ID, id);
         let sent = self.send_logged(&self.items().begin(), by.owner, &write, &entry, by.author).await?;
         Ok(match sent {
-            Logged::Applied => Ok(()),
+            Logged::Applied => Ok(change.altered),
             Logged::Refused(found) => Err(refused(&read(found.as_ref())?)),
         })
     }
