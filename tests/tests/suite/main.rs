@@ -18,6 +18,7 @@ mod contention;
 mod corpus;
 mod deadline;
 mod dev;
+mod factor_changes;
 mod factors;
 mod failure;
 mod faults;

@@ -109,7 +109,7 @@ impl<'d> Alice<'d> {
     }
 
     /// Removes a factor by a code of one.
-    fn removes(self, factor: &str, by: &str, code: &str) -> Answer {
+    pub(crate) fn removes(self, factor: &str, by: &str, code: &str) -> Answer {
         let path = format!("/api/mfa/factors/{factor}");
         let refused = self.asks("DELETE", &path, &Value::Null);
         assert!(is_challenged(&refused), "{refused:?}");

@@ -54,7 +54,7 @@ impl WithPasskeys for Alice<'_> {
         assert_eq!(status, 200, "{asked}");
         let made = device.creates(&origin(self.dev), &asked["publicKey"]);
         let (status, _, body) = self.registers(&asked, &made);
-        assert_eq!((status, &body), (200, &json!({ "verified": true })));
+        assert!(status == 200 && body["verified"] == true, "{body}");
     }
 
     fn gets_asked(self) -> Value {
@@ -329,6 +329,7 @@ fn a_recovery_code_does_not_skip_a_passkey_that_is_demanded() {
     let (alice, mut device) = (Alice::at(&dev), Device::new());
     alice.enrols_on(&mut device);
     let codes = alice.generates();
+    dev.advance_ms(86_402_000);
     let later = alice.in_session("s2");
     assert_eq!(later.verifies("recovery", &codes[0]).0, 200);
     assert!(!later.may_change_her_payout_account(), "a recovery code is no passkey");
@@ -390,6 +391,7 @@ fn an_account_has_ten_passkeys_at_most_each_once_and_removes_them_by_a_grant() {
     let is_of = |device: &Device, id: &Value| device.ids().iter().any(|of| *of == *id);
     let (mut removed, mut left): (Vec<_>, Vec<_>) =
         devices.into_iter().partition(|device| is_of(device, &passkeys[0]["id"]));
+    dev.advance_ms(86_402_000);
     assert_eq!(remove(&path, &mut left[0]).0, 200);
     assert!(is(&remove(&path, &mut left[0]), 404, "not_enrolled"), "it is not there any more");
     assert_eq!(alice.passkeys().len(), 9);
