@@ -30,8 +30,6 @@ pub struct MfaRules {
     pub cooldown: Duration,
     /// The page that cancels a change, with the placeholder [`MfaRules::TOKEN`] once; without one, notices have no link.
     pub cancel_url: Option<String>,
-    /// How long a recovery that was asked for waits, whoever approves it; the same bounds.
-    pub recovery_wait: Duration,
     /// For how long an entry of the audit log is kept: [`MfaRules::SHORTEST_RETENTION`] to [`MfaRules::LONGEST_RETENTION`].
     pub audit_retention: Duration,
     /// What holds for every tenant, and what one may change.
@@ -76,9 +74,9 @@ impl PasskeyRules {
 impl MfaRules {
     /// Bytes of an issuer's name; a longer one makes a QR code that cameras read badly.
     pub const LONGEST_ISSUER: usize = 64;
-    /// The shortest cooldown, and the shortest wait.
+    /// The shortest cooldown.
     pub const SHORTEST_COOLDOWN: Duration = Duration::from_secs(24 * 3600);
-    /// The longest cooldown, and the longest wait.
+    /// The longest cooldown.
     pub const LONGEST_COOLDOWN: Duration = Duration::from_secs(72 * 3600);
     /// What stands in `cancel_url` for the token of a change.
     pub const TOKEN: &str = "{token}";

@@ -1,11 +1,9 @@
 //! Changes of factors as clients see them: told on every channel, cancelled by the link, and worth nothing beside what was there before.
 
 use crate::dev::Dev;
-use crate::mfa::{Alice, Answer, OLD, is, is_challenged, servers};
+use crate::mfa::{Alice, Answer, COOLDOWN_MS, OLD, is, is_challenged, servers};
 use serde_json::{Value, json};
 use std::thread;
-
-const COOLDOWN_MS: u64 = 86_402_000;
 
 fn manual() -> Dev {
     Dev::start(&["--clock", "manual"])
@@ -30,7 +28,10 @@ fn cancels(dev: &Dev, token: &str) -> Answer {
 
 #[test]
 fn what_a_thief_adds_proves_nothing_beside_what_was_there_and_goes_with_the_link() {
-    let dev = manual();
+    let profiles = tempfile::NamedTempFile::new().unwrap();
+    let both = r#"{"alice":{"phone":"+40721234567","email":"alice@x.org","verified":true}}"#;
+    std::fs::write(profiles.path(), both).unwrap();
+    let dev = Dev::start(&["--clock", "manual", "--profiles", profiles.path().to_str().unwrap()]);
     let (alice, thief) = (Alice::at(&dev), Alice::at(&dev).in_session("stolen"));
     let app = alice.enrols();
     dev.advance_ms(60_000);

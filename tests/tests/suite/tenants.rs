@@ -216,7 +216,11 @@ fn a_code_by_sms_is_a_fallback_where_there_is_nothing_stronger_and_the_tenant_al
     assert!(is(&alice.types(&code), 403, "use_stronger_factor"), "sent before she had an app");
     dev.advance_ms(3_600_000);
     assert!(is(&alice.sends("step-up"), 403, "use_stronger_factor"));
-    assert_eq!(dev.ask("GET", "/dev/outbox", "").2.as_array().unwrap().len(), 2, "nothing was sent");
+    assert_eq!(
+        dev.ask("GET", "/dev/outbox", "").2.as_array().unwrap().iter().filter(|sent| sent["code"].is_string()).count(),
+        2,
+        "nothing was sent"
+    );
     // Guesses that make it wait are no way to the weaker one; only when no code of it can be tried any more.
     while !is(&alice.verifies("totp", "000000"), 429, "locked") {}
     assert!(is(&alice.sends("step-up"), 403, "use_stronger_factor"));
@@ -314,6 +318,7 @@ fn what_is_required_is_asked_for_after_the_grace_period_and_a_recovery_code_does
     let alice = alice(&dev);
     let app = alice.enrols();
     let codes = alice.generates();
+    dev.advance_ms(86_402_000);
     let from = now(&dev) + 7 * DAY + 60;
     let rules = json!({ "allowed": everything_but(&["sms", "email"]), "required": ["passkey"], "minimum": 1, "required_from": from });
     let (status, _, body) = admin(&dev).puts(0, &rules);

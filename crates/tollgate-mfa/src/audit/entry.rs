@@ -30,13 +30,7 @@ pub enum Event {
     SessionsRevoked,
     /// A change of factors was cancelled by its link.
     ChangeCancelled,
-    /// Somebody who has lost his factors asks for them to be removed.
-    RecoveryRequested,
-    /// An admin has approved that.
-    RecoveryApproved,
-    /// It was cancelled by its link.
-    RecoveryCancelled,
-    /// It was done: the account has no factors.
+    /// All factors were removed, since their owner has lost them.
     AccountRecovered,
 }
 
@@ -54,9 +48,6 @@ impl Event {
             Self::TenantPolicyChanged => "tenant_policy_changed",
             Self::SessionsRevoked => "sessions_revoked",
             Self::ChangeCancelled => "change_cancelled",
-            Self::RecoveryRequested => "recovery_requested",
-            Self::RecoveryApproved => "recovery_approved",
-            Self::RecoveryCancelled => "recovery_cancelled",
             Self::AccountRecovered => "account_recovered",
         }
     }

@@ -14,8 +14,8 @@ pub struct KeyList {
 /// Every table that has fixed keys. `[identity]`, `[limits]` and tables by plan or language have free names.
 pub const KEYS: &[KeyList] = &[
     POLICY, DIMENSION, CLIENT_IP, DEVICE, PLANS, LIMIT, FIGURES, PENALTY, ROUTE, STEP_UP, CHARGE, EXEMPTION, HTTP,
-    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, KEEP_OUT, EXCEPT, FORWARDED, BODY, LOGGING, MFA, RECOVERY, PASSKEYS,
-    TENANTS, ADMIN,
+    CORS, OTP, COOLDOWN, PUMPING, EDGE, EDGE_RULE, KEEP_OUT, EXCEPT, FORWARDED, BODY, LOGGING, MFA, PASSKEYS, TENANTS,
+    ADMIN,
 ];
 
 pub(super) const POLICY: KeyList = KeyList {
@@ -171,13 +171,10 @@ pub(super) const MFA: KeyList = KeyList {
         "audit_retention",
         "cooldown",
         "cancel_url",
-        "recovery",
         "passkeys",
         "tenants",
     ],
 };
-
-pub(super) const RECOVERY: KeyList = KeyList { table: "recovery", keys: &["wait"] };
 
 pub(super) const PASSKEYS: KeyList =
     KeyList { table: "passkeys", keys: &["rp_id", "origins", "user_verification", "timeout"] };

@@ -18,12 +18,12 @@ const ACR: &str = "mfa";
 const ENROL_ACR: &str = "mfa-enrol";
 const MAX_AGE: Duration = Duration::from_secs(300);
 
-const COOLDOWN: RangedDuration = within("cooldown");
-const WAIT: RangedDuration = within("wait");
-
-const fn within(what: &'static str) -> RangedDuration {
-    RangedDuration { what, least: MfaRules::SHORTEST_COOLDOWN, most: MfaRules::LONGEST_COOLDOWN, example: "\"24h\"" }
-}
+const COOLDOWN: RangedDuration = RangedDuration {
+    what: "cooldown",
+    least: MfaRules::SHORTEST_COOLDOWN,
+    most: MfaRules::LONGEST_COOLDOWN,
+    example: "\"24h\"",
+};
 
 const CANCEL_EXAMPLE: &str = "\"https://login.example.com/cancel#{token}\"";
 const RETENTION: RangedDuration = RangedDuration {
@@ -64,16 +64,6 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         Some(node) => cancel_url(report, node).map(Some),
         None => Some(None),
     };
-    let recovery_wait = match fields.get("recovery") {
-        Some(node) => {
-            let fields = Fields::open(report, node, "[mfa.recovery]", &keys::RECOVERY)?;
-            match fields.get("wait") {
-                Some(node) => WAIT.read(report, node),
-                None => Some(MfaRules::SHORTEST_COOLDOWN),
-            }
-        }
-        None => Some(MfaRules::SHORTEST_COOLDOWN),
-    };
     let audit_retention = match fields.get("audit_retention") {
         Some(node) => RETENTION.read(report, node),
         None => Some(MfaRules::RETENTION),
@@ -95,7 +85,6 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         first_factor: first_factor?,
         cooldown: cooldown?,
         cancel_url: cancel_url?,
-        recovery_wait: recovery_wait?,
         audit_retention: audit_retention?,
         passkeys: passkeys?,
         tenants: tenants?,
