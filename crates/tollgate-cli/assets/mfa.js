@@ -73,10 +73,12 @@ async function refresh() {
   const rows = factors.map((factor) => {
     const left = factor.codes_left === undefined ? "" : `, ${factor.codes_left} left`;
     const since = factor.since ? `since ${new Date(factor.since * 1000).toISOString().slice(0, 16).replace("T", " ")}` : "";
+    const until = factor.cooldown_until && new Date(factor.cooldown_until * 1000).toISOString().slice(0, 16).replace("T", " ");
+    const cooling = until ? `, proves nothing until ${until}` : "";
     const name = factor.name || NAMES[factor.factor] || factor.factor;
     const remove = make("button", { type: "button", class: "plain", "data-remove": factor.factor, onclick: () => removed(factor) }, "Remove");
     remove.setAttribute("aria-label", `Remove ${name}`);
-    return make("li", {}, make("strong", {}, name), make("span", { class: "soft small" }, since + left), remove);
+    return make("li", {}, make("strong", {}, name), make("span", { class: "soft small" }, since + left + cooling), remove);
   });
   find("#factors").replaceChildren(...(rows.length ? rows : [make("li", { class: "soft" }, "none yet")]));
   for (const button of ["#generate", "#payout button"]) find(button).disabled = false;
@@ -110,7 +112,7 @@ async function confirmed(event) {
   find("#uri").textContent = "";
   find("#qr").removeAttribute("src");
   await refresh();
-  say("The app is set up, and this session has a second factor.");
+  say(answer.body.cooldown_until ? "The app is set up. It was added beside others, and proves nothing for a day." : "The app is set up, and this session has a second factor.");
 }
 
 async function generate() {

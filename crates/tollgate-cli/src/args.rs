@@ -54,6 +54,8 @@ pub enum Command {
     Forget(KeyArgs),
     /// End what a user has proved of who he is
     Session(SessionArgs),
+    /// Show the audit log of second factors of a user or a tenant, and check it; exit code 1 if entries are missing or were changed
+    Audit(AuditArgs),
     /// Make a policy's rules of AWS WAF, see what differs, bring an ACL to them
     Waf(WafArgs),
 }
@@ -553,6 +555,21 @@ pub struct RevokeArgs {
     /// User, like `user:alice`, or `tenant:acme,user:alice` where tokens name a tenant (`,` `:` `%` in values percent-escaped);
     /// values as people write them, or personal ones as a key shows them
     pub key: String,
+    /// On what
+    #[command(flatten)]
+    pub on: Operated,
+}
+
+/// `tollgate audit`
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Account, like `tenant:acme,user:alice` or `user:alice`, or `tenant:acme` for the tenant's rules (`,` `:` `%` in values
+    /// percent-escaped)
+    pub key: String,
+    /// Only entries since then: a time like 2026-01-31T00:00:00Z or 2026-01-31, or an age like 90s, 2h, 30day. All are checked all
+    /// the same
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
     /// On what
     #[command(flatten)]
     pub on: Operated,

@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod attack;
+mod audit;
 pub mod bench;
 mod carry;
 pub mod dev;
@@ -83,6 +84,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Carry(args) => Box::pin(carry::run(&args)).await,
             Command::Forget(args) => Box::pin(forget::run(&args)).await,
             Command::Session(args) => Box::pin(session::run(&args)).await,
+            Command::Audit(args) => Box::pin(audit::run(&args)).await,
             Command::Waf(args) => waf::run(&args).await,
         }
     })

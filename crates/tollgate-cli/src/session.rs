@@ -4,6 +4,7 @@
 //! forgotten while there can be something that a revocation keeps from counting.
 
 use crate::args::{RevokeArgs, SessionArgs, SessionCommand};
+use crate::audit;
 use crate::error::{CliError, Result};
 use crate::hold::utc;
 use crate::key;
@@ -20,7 +21,7 @@ use tollgate_dynamodb::partition_key::key_of;
 use tollgate_policy::{Policy, StepUp};
 
 /// How long an operator waits for a write.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 #[derive(Serialize)]
 struct Revoked {
@@ -55,6 +56,9 @@ async fn revoke(args: &RevokeArgs) -> Result<()> {
             sessions.revoke(key).await.map_err(|error| failed(error, |error| key::after(&pks, &pk, error)))?;
         first.get_or_insert((key.to_string(), subject));
         pks.push(pk);
+        // Not before: nobody is to wait for a log to have somebody's sessions end.
+        let said = audit::revoked(sessions.items(), &policy, key, subject.epoch).await;
+        said.map_err(|error| failed(error, |source| unsaid(key, source)))?;
     }
     let (key, subject) = first.unwrap_or_default();
     let revoked = Revoked { key, epoch: subject.epoch, revoked_ms: subject.revoked.map(|at| at.as_millis()), pks };
@@ -74,11 +78,17 @@ async fn revoke(args: &RevokeArgs) -> Result<()> {
     })
 }
 
+/// It is done, and the log does not say so.
+fn unsaid(key: &Key, source: tollgate_dynamodb::Error) -> CliError {
+    let part = format!("{key} is revoked, and its audit log does not say so; run the command again");
+    CliError::Part { part, source }
+}
+
 fn sessions(store: DynamoStore) -> Sessions {
     Sessions::new(Items::new(store).with_deadline(DEADLINE))
 }
 
-fn failed(error: Error, store: impl FnOnce(tollgate_dynamodb::Error) -> CliError) -> CliError {
+pub(crate) fn failed(error: Error, store: impl FnOnce(tollgate_dynamodb::Error) -> CliError) -> CliError {
     match error {
         Error::Store(error) => store(error),
         other => CliError::Input(other.to_string()),

@@ -11,7 +11,7 @@ use crate::expression::Expressions;
 use crate::meter::Event;
 use crate::patience::{Backoff, Patience};
 use crate::setting::AtomicDuration;
-use crate::store::{Deleted, DynamoStore, Store, Updated};
+use crate::store::{Deleted, DynamoStore, Store, Together, Updated};
 use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
@@ -93,6 +93,16 @@ impl Call<'_> {
         let store = &self.items.store;
         // Boxed, here and below, since the SDK's futures are large.
         self.ask(Box::pin(self.patience.write(store.meter(), || store.update(pk, rendered.clone())))).await
+    }
+
+    /// Writes several items by their `pk`, each once, if all conditions hold, atomically. A transaction costs twice the units.
+    ///
+    /// # Errors
+    ///
+    /// As [`Call::update`].
+    pub async fn update_together(&self, writes: &[(String, Expressions)]) -> Result<Together> {
+        let store = &self.items.store;
+        self.ask(Box::pin(self.patience.write(store.meter(), || store.update_together(writes)))).await
     }
 
     /// Deletes the item of `pk` if the condition holds, atomically, and says whether it did. A condition that an item without

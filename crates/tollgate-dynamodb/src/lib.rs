@@ -66,5 +66,5 @@ pub use limiter::{Limiter, Settled, Taken};
 pub use meter::{Counters, Event, Meter};
 pub use since::Since;
 #[doc(hidden)]
-pub use store::Updated;
+pub use store::{Together, Updated};
 pub use store::{DynamoStore, Store, Transacted, Written};

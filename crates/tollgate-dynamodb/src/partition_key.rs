@@ -2,7 +2,8 @@
 //!
 //! `1/key/user:alice` is the item that the limits of that key share, `1/own/orders/user:alice` the one that the limit
 //! `orders` has for itself, `1/own/orders.3/user:alice` a shard of such a limit's, `1/otp/login/user:alice` that of its one-time
-//! codes for `login`, and `1/mfa/subject/user:alice` what is remembered of it as a subject; `1/pumping/...` are what is counted of
+//! codes for `login`, and `1/mfa/subject/user:alice` what is remembered of it as a subject; `1/audit/7/user:alice` is the seventh entry of
+//! its audit log; `1/pumping/...` are what is counted of
 //! messages, and `1/edge/...` are lists for whoever stands in front. The leading number is the version of this scheme: a later scheme never reads the items of an earlier one by accident.
 //! What is longer than 256 bytes is stored as `1/sha/<sha-256 in hex>` (DynamoDB's own bound is 2048 bytes); no short key can spell
 //! that.
@@ -47,7 +48,11 @@ pub fn key_of(pk: &str) -> Option<Key> {
         let key = key.parse().ok()?;
         (pk_of(name, &key) == pk).then_some(key)
     };
-    parse(pk).map(|item| item.key).or_else(|| of_another("otp", otp)).or_else(|| of_another("mfa", mfa))
+    parse(pk)
+        .map(|item| item.key)
+        .or_else(|| of_another("otp", otp))
+        .or_else(|| of_another("mfa", mfa))
+        .or_else(|| of_another("audit", audit))
 }
 
 /// The `pk` of an item.
@@ -71,6 +76,12 @@ pub fn otp(purpose: &str, key: &Key) -> String {
 #[must_use]
 pub fn mfa(what: &str, key: &Key) -> String {
     stored(format!("mfa/{what}/{key}"))
+}
+
+/// The `pk` of an item of the audit log of `key`; `what` has no slash.
+#[must_use]
+pub fn audit(what: &str, key: &Key) -> String {
+    stored(format!("audit/{what}/{key}"))
 }
 
 /// The `pk` of what is counted of messages, under a name of its own.

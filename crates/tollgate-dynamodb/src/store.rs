@@ -56,6 +56,15 @@ pub enum Updated {
     Refused(Option<Attributes>),
 }
 
+/// What became of several updates, all or none, whose answer arrived.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Together {
+    /// All conditions held, and all was written.
+    Applied,
+    /// Nothing was written. For each write, in order: what was found, if its own condition did not hold.
+    Refused(Vec<Option<Option<Attributes>>>),
+}
+
 /// What became of a delete whose answer arrived.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Deleted {
@@ -297,7 +306,7 @@ impl DynamoStore {
     }
 
     /// What a cancelled transaction says, write by write.
-    async fn cancelled(&self, reasons: &[CancellationReason], writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
+    async fn cancelled(&self, reasons: &[CancellationReason], writes: &[(String, Expressions)]) -> Result<Together> {
         let code = |reason: &CancellationReason| reason.code().unwrap_or_default().to_owned();
         let is_refusal = |reason: &&CancellationReason| code(reason) == "ConditionalCheckFailed";
         if !reasons.iter().any(|reason| is_refusal(&reason)) {
@@ -309,17 +318,14 @@ impl DynamoStore {
             return Err(error::by_cancellation(&cause, context));
         }
         let mut refused = Vec::with_capacity(writes.len());
-        for (reason, (item, write)) in reasons.iter().zip(writes) {
+        for (reason, (pk, _)) in reasons.iter().zip(writes) {
             self.meter.record(Event::WriteUnits(2 * attributes::write_units(reason.item.as_ref())));
             refused.push(match Some(reason).filter(is_refusal) {
-                Some(reason) => {
-                    let found = self.found(&partition_key::of(item), reason.item.clone()).await?;
-                    Some(found.map(|found| attributes::to_item(&found, &charged(write))).transpose()?)
-                }
+                Some(reason) => Some(self.found(pk, reason.item.clone()).await?),
                 None => None,
             });
         }
-        Ok(Transacted::Refused(refused))
+        Ok(Together::Refused(refused))
     }
 
     /// The item that a refused write found, if the refusal brings it or the table has it. Without it, there was none; or this is
@@ -356,6 +362,44 @@ impl DynamoStore {
             }
             Err(failed) if is_refusal(&failed) => self.refused(pk, failed.into_service_error()).await,
             Err(failed) => Err(error::classify(&failed, self.context("dynamodb:UpdateItem"))),
+        }
+    }
+
+    /// Writes several items by their `pk`, each once, if all conditions hold, atomically: one transaction, which is never sent again.
+    ///
+    /// # Errors
+    ///
+    /// As [`DynamoStore::update`].
+    pub async fn update_together(&self, writes: &[(String, Expressions)]) -> Result<Together> {
+        // What a transaction may do is granted by the actions in it (Developer Guide, "Using IAM with transactions").
+        let context = self.context("dynamodb:UpdateItem");
+        let mut request =
+            self.client().await.transact_write_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
+        for (pk, rendered) in writes {
+            let update = Update::builder()
+                .table_name(&self.table)
+                .key(partition_key::ATTRIBUTE, AttributeValue::S(pk.clone()))
+                .condition_expression(&rendered.condition)
+                .update_expression(&rendered.update)
+                .set_expression_attribute_names(Some(rendered.names.clone()))
+                .set_expression_attribute_values(Some(rendered.values.clone()).filter(|values| !values.is_empty()))
+                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+                .build();
+            let update = update.map_err(|e| Error::Refused { action: context.action, message: e.to_string() })?;
+            request = request.transact_items(TransactWriteItem::builder().update(update).build());
+        }
+        match request.send().await {
+            Ok(output) => {
+                let consumed = output.consumed_capacity().iter().map(|consumed| units(Some(consumed))).sum();
+                self.meter.record(Event::WriteUnits(consumed));
+                Ok(Together::Applied)
+            }
+            Err(failed) => match failed.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                    self.cancelled(cancelled.cancellation_reasons(), writes).await
+                }
+                _ => Err(error::classify(&failed, context)),
+            },
         }
     }
 
@@ -416,37 +460,18 @@ impl Store for DynamoStore {
     }
 
     async fn transact(&self, writes: &[(&ItemKey, &Write)]) -> Result<Transacted> {
-        // What a transaction may do is granted by the actions in it (Developer Guide, "Using IAM with transactions").
-        let context = self.context("dynamodb:UpdateItem");
-        let mut request =
-            self.client().await.transact_write_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
-        for (item, write) in writes {
-            let rendered = expression::render(write);
-            let update = Update::builder()
-                .table_name(&self.table)
-                .key(partition_key::ATTRIBUTE, AttributeValue::S(partition_key::of(item)))
-                .condition_expression(rendered.condition)
-                .update_expression(rendered.update)
-                .set_expression_attribute_names(Some(rendered.names))
-                .set_expression_attribute_values(Some(rendered.values))
-                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-                .build();
-            let update = update.map_err(|e| Error::Refused { action: context.action, message: e.to_string() })?;
-            request = request.transact_items(TransactWriteItem::builder().update(update).build());
-        }
-        match request.send().await {
-            Ok(output) => {
-                let consumed = output.consumed_capacity().iter().map(|consumed| units(Some(consumed))).sum();
-                self.meter.record(Event::WriteUnits(consumed));
-                Ok(Transacted::Applied)
-            }
-            Err(failed) => match failed.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-                    self.cancelled(cancelled.cancellation_reasons(), writes).await
-                }
-                _ => Err(error::classify(&failed, context)),
-            },
-        }
+        let rendered: Vec<_> =
+            writes.iter().map(|(item, write)| (partition_key::of(item), expression::render(write))).collect();
+        let found = match self.update_together(&rendered).await? {
+            Together::Applied => return Ok(Transacted::Applied),
+            Together::Refused(found) => found,
+        };
+        let item = |(found, (_, write)): (Option<Option<Attributes>>, &(&ItemKey, &Write))| {
+            let to_item = |found: Attributes| attributes::to_item(&found, &charged(write));
+            found.map(|found| found.map(to_item).transpose()).transpose()
+        };
+        let refused = found.into_iter().zip(writes).map(item).collect::<tollgate_core::Result<Vec<_>>>();
+        Ok(Transacted::Refused(refused?))
     }
 }
 

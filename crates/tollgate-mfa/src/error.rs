@@ -22,6 +22,10 @@ pub enum Error {
     #[cfg(feature = "factors")]
     #[error("passkeys cannot be used: {0}")]
     Passkeys(String),
+    /// A change of factors cannot be told to whom it concerns, and is not made.
+    #[cfg(feature = "factors")]
+    #[error("nobody can be told of a change of factors: {0}")]
+    Unannounced(String),
     /// The caller cannot be told from the policy's dimensions.
     #[error(transparent)]
     Policy(#[from] tollgate_policy::Error),

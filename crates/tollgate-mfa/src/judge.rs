@@ -49,7 +49,7 @@ impl Evidence {
     }
 
     fn unrevoked<'v>(&self, verified: &'v Verified) -> Result<&'v Authentication, Shortcoming> {
-        if verified.epoch == self.subject.epoch { Ok(&verified.authentication) } else { Err(Shortcoming::Revoked) }
+        if self.subject.holds(verified.epoch) { Ok(&verified.authentication) } else { Err(Shortcoming::Revoked) }
     }
 
     fn token(&self, required: &StepUp, now: Timestamp) -> Result<(), Shortcoming> {

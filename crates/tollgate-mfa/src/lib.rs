@@ -12,11 +12,12 @@
 //! | [`judge`] | whether a caller may go on |
 //! | `storage` | those writes as DynamoDB expressions, items as attributes |
 //! | [`sessions`] | [`Sessions`]: drives them against the table |
+//! | [`audit`] | who has changed which factor, tenant rule or session, and when: a log that is only appended to |
 //! | `factors` (feature `factors`) | second factors: authenticator apps, passkeys, recovery codes |
 //! | `tenant` (feature `factors`) | what a tenant asks of factors, and what one proves by that |
 //! | `token` (feature `jwt`) | whether a token is an issuer's, and what it says |
 //!
-//! Everything but `storage`, `sessions` and `token` is pure: no I/O and no clock.
+//! Everything but `storage`, `sessions`, `audit` and `token` is pure: no I/O and no clock.
 //!
 //! # What counts
 //!
@@ -32,6 +33,7 @@
 //! All of them end with [`Sessions::revoke`]: records and grants by the subject's epoch, which they must have been begun in; tokens,
 //! which know no epoch, by the instant. A token counts again if its `auth_time` is later by more than [`LEEWAY`].
 
+pub mod audit;
 pub mod auth_time;
 pub mod authentication;
 pub mod distinct;
@@ -54,5 +56,5 @@ pub use distinct::{distinct, first_factor};
 pub use error::{Error, Result};
 pub use grant::{Action, Grant, GrantId};
 pub use judge::Evidence;
-pub use record::{Revoke, Session, SessionWrite, Subject, Verified};
+pub use record::{Revoke, Session, SessionWrite, Spared, Subject, Verified, session_digest};
 pub use sessions::{Begun, Caller, Sessions, Usable};

@@ -6,6 +6,7 @@
 //! meaning of what [`crate::storage`] renders.
 
 use crate::authentication::Authentication;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use tollgate_core::Timestamp;
 
@@ -16,6 +17,43 @@ pub struct Subject {
     pub epoch: u64,
     /// When that was last; tokens know no epoch.
     pub revoked: Option<Timestamp>,
+    /// The session that has made a change of factors, which revoked the others only.
+    pub spared: Option<Spared>,
+}
+
+/// A session that the last revocation was not of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Spared {
+    /// The SHA-256 of its name.
+    pub session: [u8; 32],
+    /// What it has proved since that epoch is good.
+    pub epoch: u64,
+    /// When it was revoked itself.
+    pub revoked: Option<Timestamp>,
+}
+
+impl Subject {
+    /// The same as it is for a session: of one that was spared, what was revoked before that counts.
+    #[must_use]
+    pub fn seen_by(&self, session: Option<&str>) -> Self {
+        let name = session.map(|session| session_digest(session));
+        match self.spared.filter(|spared| Some(spared.session) == name) {
+            Some(spared) => Self { revoked: spared.revoked, ..*self },
+            None => Self { spared: None, ..*self },
+        }
+    }
+
+    /// Whether what was proved in that epoch is good still, for whom it is [seen by](Self::seen_by).
+    #[must_use]
+    pub fn holds(&self, epoch: u64) -> bool {
+        (self.spared.map_or(self.epoch, |spared| spared.epoch)..=self.epoch).contains(&epoch)
+    }
+}
+
+/// What a session is known by where its name, somebody else's text, is too long.
+#[must_use]
+pub fn session_digest(name: &str) -> [u8; 32] {
+    Sha256::digest(name.as_bytes()).into()
 }
 
 /// An authentication that a factor has verified here.
@@ -80,18 +118,39 @@ pub enum Revoke {
     Now(Timestamp),
     /// `epoch + 1` where it was revoked at that later instant, by whoever's clock was ahead.
     Beside(Timestamp),
+    /// The same for all sessions but one, of a subject that was seen so.
+    Sparing {
+        /// What it was.
+        seen: Subject,
+        /// The session that goes on, as [`session_digest`] tells it.
+        session: [u8; 32],
+        /// When.
+        now: Timestamp,
+    },
 }
 
 impl Revoke {
     /// The subject after the write, or `None` if its condition does not hold and nothing is written.
     #[must_use]
     pub fn apply(&self, subject: Option<Subject>) -> Option<Subject> {
-        let Subject { epoch, revoked } = subject.unwrap_or_default();
+        let Subject { epoch, revoked, .. } = subject.unwrap_or_default();
         let after = match self {
+            Self::Sparing { seen, .. } => {
+                return (seen.epoch == epoch).then(|| self.sparing()).flatten();
+            }
             Self::Now(now) => revoked.is_none_or(|revoked| revoked <= *now).then_some(*now)?,
             Self::Beside(seen) => (revoked == Some(*seen)).then_some(*seen)?,
         };
-        Some(Subject { epoch: epoch + 1, revoked: Some(after) })
+        Some(Subject { epoch: epoch + 1, revoked: Some(after), spared: None })
+    }
+
+    /// What a revocation that spares a session leaves. One that was spared before keeps what it had, and no more.
+    pub(crate) fn sparing(&self) -> Option<Subject> {
+        let Self::Sparing { seen, session, now } = self else { return None };
+        let before = seen.spared.filter(|spared| spared.session == *session);
+        let spared = before.unwrap_or(Spared { session: *session, epoch: seen.epoch, revoked: seen.revoked });
+        let revoked = seen.revoked.map_or(*now, |revoked| revoked.max(*now));
+        Some(Subject { epoch: seen.epoch + 1, revoked: Some(revoked), spared: Some(spared) })
     }
 
     /// The write after one that found `subject` and did not fit it.

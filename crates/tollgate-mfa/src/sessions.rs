@@ -8,7 +8,7 @@ use crate::authentication::{Authentication, Shortcoming};
 use crate::error::Result;
 use crate::grant::{Action, Grant, GrantId};
 use crate::judge::Evidence;
-use crate::record::{Revoke, Session, SessionWrite, Subject, Verified};
+use crate::record::{Revoke, Session, SessionWrite, Subject, Verified, session_digest};
 use crate::storage;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl Sessions {
         let Some(id) = grant else { return Ok(Err(Shortcoming::Missing)) };
         let call = self.items.begin();
         let pk = storage::grant_key(&caller.subject, &id.stored());
-        let subject = self.subject_in(&call, &caller.subject).await?;
+        let subject = self.subject_in(&call, &caller.subject).await?.seen_by(caller.session.as_deref());
         let found = call.read(&pk).await?.map(|found| read(&found, storage::to_grant)).transpose()?;
         let of_this = |grant: &Grant| grant.action == action && grant.session == caller.session;
         let grant = found.filter(of_this);
@@ -209,6 +209,25 @@ impl Sessions {
         Err(call.contended().into())
     }
 
+    /// The same for all sessions but the caller's own, which has just proved who he is and changes his factors. One read, one write.
+    ///
+    /// # Errors
+    ///
+    /// The table gives no answer; it may have been revoked.
+    pub async fn revoke_others(&self, caller: &Caller) -> Result<Subject> {
+        let Some(session) = &caller.session else { return self.revoke(&caller.subject).await };
+        let (call, pk) = (self.items.begin(), storage::subject_key(&caller.subject));
+        let mut seen = self.subject_in(&call, &caller.subject).await?;
+        for _ in 0..Self::MOST_WRITES {
+            let write = Revoke::Sparing { seen, session: session_digest(session), now: self.items.now() };
+            match call.update(&pk, &storage::revoke(write)).await? {
+                Updated::Applied(left) => return subject_of(Some(&left)),
+                Updated::Refused(found) => seen = subject_of(found.as_ref())?,
+            }
+        }
+        Err(call.contended().into())
+    }
+
     /// What is remembered of `subject`. One read.
     ///
     /// # Errors
@@ -226,7 +245,8 @@ impl Sessions {
             None => None,
         };
         let session = session.map(|found| read(&found, storage::to_session)).transpose()?;
-        Ok((self.subject_in(call, &caller.subject).await?, session))
+        let subject = self.subject_in(call, &caller.subject).await?;
+        Ok((subject.seen_by(caller.session.as_deref()), session))
     }
 
     async fn subject_in(&self, call: &Call<'_>, subject: &Key) -> Result<Subject> {
@@ -252,6 +272,12 @@ impl Sessions {
 }
 
 impl Begun {
+    /// Who proves something.
+    #[cfg(feature = "factors")]
+    pub(crate) fn subject(&self) -> &Key {
+        &self.caller.subject
+    }
+
     /// The subject's epoch when it began.
     #[cfg(feature = "factors")]
     pub(crate) fn epoch(&self) -> u64 {

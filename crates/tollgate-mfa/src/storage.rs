@@ -9,8 +9,11 @@
 //!           SET #x = :x ADD #codes :added
 //! revoke    attribute_not_exists(#revoked) OR #revoked <= :now
 //!           SET #epoch = if_not_exists(#epoch, :zero) + :one, #revoked = :now
+//!           REMOVE #spared, …
 //! beside    #revoked = :now
-//!           SET #epoch = if_not_exists(#epoch, :zero) + :one
+//!           SET #epoch = if_not_exists(#epoch, :zero) + :one REMOVE #spared, …
+//! sparing   #epoch = :seen, or attribute_not_exists(#epoch)
+//!           SET #epoch = :epoch, #revoked = :revoked, #spared = :spared, #spared_epoch = … (or REMOVE #spared_revoked)
 //! grant     attribute_not_exists(#action)
 //!           SET #action = :action, #session = :session, #at = :at, #acr = :acr, #amr = :amr, #epoch = :epoch, #x = :x
 //! use       #action = :action AND #at = :at AND #epoch = :epoch      (a delete)
@@ -20,9 +23,9 @@
 
 use crate::authentication::Authentication;
 use crate::grant::{Grant, hashed};
-use crate::record::{Revoke, Session, SessionWrite, Subject, Verified};
+use crate::record::{Revoke, Session, SessionWrite, Spared, Subject, Verified};
 use tollgate_core::{Error, Key, Result, Timestamp};
-use tollgate_dynamodb::attributes::{self, AttributeValue, Attributes, EXPIRES_AT, number, string, strings};
+use tollgate_dynamodb::attributes::{self, AttributeValue, Attributes, EXPIRES_AT, binary, number, string, strings};
 use tollgate_dynamodb::expression::Expressions;
 use tollgate_dynamodb::partition_key;
 
@@ -34,6 +37,9 @@ const EPOCH: &str = "epoch";
 const REVOKED: &str = "revoked";
 const ACTION: &str = "action";
 const SESSION: &str = "session";
+const SPARED: &str = "spared";
+const SPARED_EPOCH: &str = "spared_epoch";
+const SPARED_REVOKED: &str = "spared_revoked";
 const CODES: &str = "codes";
 
 /// Methods are written in one text, with this between: no method has a blank.
@@ -90,6 +96,9 @@ fn code(mut out: Expressions, method: &str, expires_at: u64) -> Expressions {
 #[must_use]
 pub fn revoke(write: Revoke) -> Expressions {
     let mut out = Expressions::default();
+    if let (Revoke::Sparing { seen, .. }, Some(after)) = (write, write.sparing()) {
+        return sparing(out, seen, &after);
+    }
     let (epoch, revoked) = (name(&mut out, EPOCH), name(&mut out, REVOKED));
     let (zero, one) = (value(&mut out, "zero", number(0)), value(&mut out, "one", number(1)));
     let next = format!("SET {epoch} = if_not_exists({epoch}, {zero}) + {one}");
@@ -102,8 +111,31 @@ pub fn revoke(write: Revoke) -> Expressions {
             let seen = value(&mut out, "now", number(seen.as_nanos()));
             (format!("{revoked} = {seen}"), next)
         }
+        Revoke::Sparing { .. } => return out,
     };
-    Expressions { condition, update, ..out }
+    let all = [SPARED, SPARED_EPOCH, SPARED_REVOKED].map(|attribute| name(&mut out, attribute)).join(", ");
+    Expressions { condition, update: format!("{update} REMOVE {all}"), ..out }
+}
+
+fn sparing(mut out: Expressions, seen: Subject, after: &Subject) -> Expressions {
+    let epoch = name(&mut out, EPOCH);
+    let condition = match seen.epoch {
+        0 => format!("attribute_not_exists({epoch})"),
+        seen => format!("{epoch} = {}", value(&mut out, "seen", number(seen))),
+    };
+    let mut set = vec![(EPOCH, number(after.epoch))];
+    set.extend(after.revoked.map(|revoked| (REVOKED, number(revoked.as_nanos()))));
+    let mut rest = String::new();
+    if let Some(spared) = after.spared {
+        set.extend([(SPARED, binary(&spared.session)), (SPARED_EPOCH, number(spared.epoch))]);
+        match spared.revoked {
+            Some(revoked) => set.push((SPARED_REVOKED, number(revoked.as_nanos()))),
+            None => rest = format!(" REMOVE {}", name(&mut out, SPARED_REVOKED)),
+        }
+    }
+    let mut assign = |(attribute, to)| format!("{} = {}", name(&mut out, attribute), value(&mut out, attribute, to));
+    let set = set.into_iter().map(&mut assign).collect::<Vec<_>>().join(", ");
+    Expressions { condition, update: format!("SET {set}{rest}"), ..out }
 }
 
 /// Renders a new grant.
@@ -140,7 +172,13 @@ pub fn using(grant: &Grant) -> Expressions {
 pub fn to_subject(found: Option<&Attributes>) -> Result<Subject> {
     let Some(found) = found else { return Ok(Subject::default()) };
     let revoked = attributes::optional(found, REVOKED)?.map(Timestamp::from_nanos);
-    Ok(Subject { epoch: attributes::required(found, EPOCH)?, revoked })
+    let spared = found.get(SPARED).map(|value| {
+        let wrong = || Error::Stored { attribute: SPARED.to_owned(), found: "no digest".to_owned() };
+        let session = value.as_b().ok().and_then(|bytes| bytes.as_ref().try_into().ok()).ok_or_else(wrong)?;
+        let revoked = attributes::optional(found, SPARED_REVOKED)?.map(Timestamp::from_nanos);
+        Ok::<_, Error>(Spared { session, epoch: attributes::required(found, SPARED_EPOCH)?, revoked })
+    });
+    Ok(Subject { epoch: attributes::required(found, EPOCH)?, revoked, spared: spared.transpose()? })
 }
 
 /// Reads a session.

@@ -2,7 +2,7 @@
 
 use crate::{Email, Events, Sms};
 use std::time::Duration;
-use tollgate_otp::{Carrier, Destination, Message, Receipt, Undelivered};
+use tollgate_otp::{Carrier, Destination, Message, Notice, Receipt, Undelivered};
 use tollgate_policy::Channel;
 
 /// The carriers that there are.
@@ -28,6 +28,17 @@ impl Carrier for Carriers {
             (Channel::Sms, Some(sms), ..) => sms.send(to, message, good_for).await.map(Some),
             (Channel::Email, _, Some(email), _) => email.send(to, message).await.map(|()| None),
             (Channel::Event, _, _, Some(events)) => events.put(to, message, good_for).await.map(|()| None),
+            (channel, ..) => {
+                Err(Undelivered::Refused(format!("this function has no carrier for the channel `{channel}`")))
+            }
+        }
+    }
+
+    async fn notify(&self, notice: &Notice) -> Result<(), Undelivered> {
+        match (notice.to.channel(), &self.sms, &self.email, &self.events) {
+            (Channel::Sms, Some(sms), ..) => sms.notify(notice).await,
+            (Channel::Email, _, Some(email), _) => email.notify(notice).await,
+            (Channel::Event, _, _, Some(events)) => events.notify(notice).await,
             (channel, ..) => {
                 Err(Undelivered::Refused(format!("this function has no carrier for the channel `{channel}`")))
             }

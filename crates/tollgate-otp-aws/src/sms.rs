@@ -5,9 +5,10 @@
 use crate::failure::{undelivered, undone};
 use aws_config::SdkConfig;
 use aws_sdk_pinpointsmsvoicev2::Client;
+use aws_sdk_pinpointsmsvoicev2::operation::send_text_message::builders::SendTextMessageFluentBuilder;
 use aws_sdk_pinpointsmsvoicev2::types::{MessageFeedbackStatus, MessageType};
 use std::time::Duration;
-use tollgate_otp::{Destination, Message, Receipt, Undelivered};
+use tollgate_otp::{Destination, Message, Notice, Receipt, Undelivered};
 
 /// The shortest time to live, seconds (API Reference, `SendTextMessage`).
 const SHORTEST_TTL: u64 = 5;
@@ -56,14 +57,23 @@ impl Sms {
         good_for: Duration,
     ) -> Result<Receipt, Undelivered> {
         let seconds = i32::try_from(good_for.as_secs().max(SHORTEST_TTL)).unwrap_or(i32::MAX);
+        let request = self.request(to, &message.text).time_to_live(seconds).message_feedback_enabled(true);
+        let sent = request.send().await.map_err(|error| undelivered(&error))?;
+        Ok(Receipt::new(sent.message_id.unwrap_or_default()))
+    }
+
+    /// Sends a notice. Nobody answers it, so that there is no feedback to give.
+    pub(crate) async fn notify(&self, notice: &Notice) -> Result<(), Undelivered> {
+        let sent = self.request(&notice.to, &notice.text).send().await;
+        sent.map(drop).map_err(|error| undelivered(&error))
+    }
+
+    fn request(&self, to: &Destination, text: &str) -> SendTextMessageFluentBuilder {
         let SmsOptions { origination_identity, configuration_set, protect_configuration } = self.options.clone();
         let request = self.client.send_text_message().destination_phone_number(to.address());
-        let request = request.message_body(message.text.as_str()).message_type(MessageType::Transactional);
-        let request = request.time_to_live(seconds).message_feedback_enabled(true);
+        let request = request.message_body(text).message_type(MessageType::Transactional);
         let request = request.origination_identity(origination_identity).set_configuration_set_name(configuration_set);
-        let sent = request.set_protect_configuration_id(protect_configuration).send().await;
-        let sent = sent.map_err(|error| undelivered(&error))?;
-        Ok(Receipt::new(sent.message_id.unwrap_or_default()))
+        request.set_protect_configuration_id(protect_configuration)
     }
 
     /// Tells AWS that a message was read (`PutMessageFeedback`).

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a carrier asks its provider once, and says that nothing was sent only where that is known.
 
-use crate::courier::Message;
+use crate::courier::{Message, Notice};
 use crate::delivery::Receipt;
 use crate::destination::Destination;
 use std::future::Future;
@@ -31,6 +31,9 @@ pub trait Carrier: Send + Sync {
         message: &Message,
         good_for: Duration,
     ) -> impl Future<Output = Result<Option<Receipt>, Undelivered>> + Send;
+
+    /// Sends `notice`. What its provider may have sent is asked for again only where nobody knows.
+    fn notify(&self, notice: &Notice) -> impl Future<Output = Result<(), Undelivered>> + Send;
 
     /// Tells the provider that somebody has read that message: its code was right.
     fn arrived(&self, receipt: &Receipt) -> impl Future<Output = Result<(), Undelivered>> + Send;

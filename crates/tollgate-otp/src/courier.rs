@@ -79,11 +79,31 @@ impl fmt::Debug for Message {
     }
 }
 
+/// A message without a code: something has happened that its reader has to know of.
+#[derive(Clone)]
+pub struct Notice {
+    /// Where it goes.
+    pub to: Destination,
+    /// Its text. A link in it is a secret.
+    pub text: Zeroizing<String>,
+    /// Its subject, where it is sent with one.
+    pub subject: String,
+}
+
+/// Without the text.
+impl fmt::Debug for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notice").field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
 /// Something to be done for a code while nobody waits.
 #[derive(Debug, Clone)]
 pub enum Errand {
     /// The message is to be delivered, once.
     Deliver(Box<Message>),
+    /// The notice is to be delivered; twice is better than never.
+    Notify(Box<Notice>),
     /// Its code was verified.
     Verified {
         /// The provider is to be told that the message with this receipt was read.

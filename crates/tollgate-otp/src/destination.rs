@@ -74,6 +74,24 @@ impl Destination {
         })
     }
 
+    /// Everywhere that somebody with this profile can be told something: his number and his address, each by the channel of the policy that
+    /// takes it along; a `notice` asks for both to be known, whatever codes are sent by.
+    #[must_use]
+    pub fn all(profile: &Profile, rules: &OtpRules) -> Vec<Self> {
+        let first = |is_one: fn(&Channel) -> bool, usual: Channel| rules.channels().find(is_one).unwrap_or(usual);
+        let number = profile
+            .verified_phone
+            .as_deref()
+            .map(|number| Self::phone(number, first(|channel| *channel != Channel::Email, Channel::Sms), rules));
+        let address = profile
+            .verified_email
+            .as_deref()
+            .map(|address| Self::email(address, first(|channel| *channel != Channel::Sms, Channel::Email)));
+        let some = number.into_iter().chain(address);
+        some.filter_map(|found| found.inspect_err(|refusal| tracing::info!(%refusal, "nobody is told there")).ok())
+            .collect()
+    }
+
     /// The number of a verified profile. Blanks and punctuation do not matter, nor `00` for `+`; a national number is of
     /// the policy's `region`.
     ///

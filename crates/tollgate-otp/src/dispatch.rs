@@ -1,11 +1,11 @@
 //! Takes messages from the queue to their carrier, each once.
 //!
 //! Invariant: a carrier is asked only after the write that claims the message is known to have been applied, and a message is pending
-//! again only where the carrier knows that nothing was sent ([`delivery`]). A verified code whose errand is handed out again may be counted
+//! again only where the carrier knows that nothing was sent ([`delivery`]). A notice has none, and may be sent twice. A verified code whose errand is handed out again may be counted
 //! twice: the condition bounds what that comes to, and the other way round people look as if they had never typed theirs.
 
 use crate::carrier::{Carrier, Undelivered};
-use crate::courier::{Errand, Message};
+use crate::courier::{Errand, Message, Notice};
 use crate::delivery::{self, Delivery, Receipt};
 use crate::destination::Destination;
 use crate::error::{Error, Result};
@@ -72,6 +72,7 @@ impl<C: Carrier> Dispatcher<C> {
                 Some(to) => self.deliver(to, message).await,
                 None => Ok(Dispatched::Nowhere),
             },
+            Errand::Notify(notice) => self.notify(notice).await,
             Errand::Verified { receipt: Some(receipt), .. } => self.tell(receipt).await,
             Errand::Verified { receipt: None, .. } => Ok(Dispatched::Counted),
         }
@@ -85,6 +86,18 @@ impl<C: Carrier> Dispatcher<C> {
                 tracing::warn!(%error, "the provider is not told of a read message");
                 Ok(Dispatched::Refused)
             }
+        }
+    }
+
+    /// Nobody claims a notice: it has no code that somebody else could use, and one too many is better than none.
+    async fn notify(&self, notice: &Notice) -> Result<Dispatched> {
+        match self.carrier.notify(notice).await {
+            Ok(()) => Ok(Dispatched::Sent),
+            Err(error @ Undelivered::Refused(_)) => {
+                tracing::error!(%error, "a notice is not sent");
+                Ok(Dispatched::Refused)
+            }
+            Err(error) => Err(error.into()),
         }
     }
 

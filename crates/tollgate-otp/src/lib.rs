@@ -52,7 +52,7 @@ pub use captcha::{Captcha, CaptchaError, Judged, Proof, WafCaptcha};
 pub use carrier::{Carrier, Undelivered};
 pub use challenge::{ChallengeId, Digest, Recipient};
 pub use code::Code;
-pub use courier::{Courier, CourierError, Errand, Message};
+pub use courier::{Courier, CourierError, Errand, Message, Notice};
 pub use delivery::{Delivery, Receipt};
 pub use destination::{Destination, Refusal};
 pub use directory::{Directory, DirectoryError, Profile};

@@ -8,7 +8,7 @@
 
 use crate::challenge::ChallengeId;
 use crate::code::Code;
-use crate::courier::{Errand, Message};
+use crate::courier::{Errand, Message, Notice};
 use crate::delivery::Receipt;
 use crate::destination::Destination;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use tollgate_policy::{Channel, KeySecrets, Policy};
+use tollgate_policy::{Channel, KeySecrets, OtpRules, Policy};
 use zeroize::{Zeroize, Zeroizing};
 
 /// What keys are made for; nobody else signs under that name.
@@ -30,6 +30,13 @@ const SALT: usize = 16;
 enum Written<'a> {
     #[serde(rename = "deliver", borrow)]
     Deliver(Letter<'a>),
+    #[serde(rename = "notify")]
+    Notify {
+        #[serde(borrow)]
+        to: (Cow<'a, str>, Cow<'a, str>),
+        text: Cow<'a, str>,
+        subject: Cow<'a, str>,
+    },
     #[serde(rename = "arrived")]
     Verified {
         receipt: Option<Cow<'a, str>>,
@@ -88,6 +95,11 @@ impl Errand {
                 }),
             },
             Self::Deliver(message) => Written::Deliver(Letter::of(message)),
+            Self::Notify(notice) => Written::Notify {
+                to: (notice.to.channel().as_str().into(), notice.to.address().into()),
+                text: notice.text.as_str().into(),
+                subject: notice.subject.as_str().into(),
+            },
         };
         serde_json::to_vec(&written).map(Zeroizing::new).map_err(|_| Error::Sealed("it cannot be written"))
     }
@@ -95,6 +107,13 @@ impl Errand {
     fn read(written: Written<'_>, policy: &Policy) -> Result<Self> {
         match written {
             Written::Deliver(letter) => letter.read(policy).map(|message| Self::Deliver(Box::new(message))),
+            Written::Notify { to: (channel, address), text, subject } => {
+                let rules = policy.otp().ok_or(tollgate_policy::Error::NoOtp)?;
+                let to =
+                    destination(&channel, &address, rules).ok_or(Error::Sealed("nothing is sent there any more"))?;
+                let text = Zeroizing::new(text.into_owned());
+                Ok(Self::Notify(Box::new(Notice { to, text, subject: subject.into_owned() })))
+            }
             Written::Verified { receipt, credit } => {
                 let credit = credit.map(|(window, country, block)| Credit {
                     window: Window(window),
@@ -123,20 +142,23 @@ impl<'a> Letter<'a> {
     fn read(self, policy: &Policy) -> Result<Message> {
         let Self { to, code, purpose, text, subject, challenge, item } = self;
         let (rules, purpose) = policy.otp_for(&purpose)?;
-        let to = to.and_then(|(channel, address)| {
-            let channel = Channel::ALL.into_iter().find(|known| known.as_str() == channel)?;
-            let found = if address.contains('@') {
-                Destination::email(&address, channel)
-            } else {
-                Destination::phone(&address, channel, rules)
-            };
-            found.inspect_err(|refusal| tracing::info!(%refusal, "no code is sent there any more")).ok()
-        });
+        let to = to.and_then(|(channel, address)| destination(&channel, &address, rules));
         let code = Code::parse(&code, rules.digits)?;
         let challenge: ChallengeId = challenge.parse().map_err(|_| Error::Sealed("another version wrote it"))?;
         let (text, subject, item) = (Zeroizing::new(text.into_owned()), subject.into_owned(), item.into_owned());
         Ok(Message { to, code, purpose: purpose.clone(), text, subject, challenge, item })
     }
+}
+
+/// Where something goes, judged anew.
+fn destination(channel: &str, address: &str, rules: &OtpRules) -> Option<Destination> {
+    let channel = Channel::ALL.into_iter().find(|known| known.as_str() == channel)?;
+    let found = if address.contains('@') {
+        Destination::email(address, channel)
+    } else {
+        Destination::phone(address, channel, rules)
+    };
+    found.inspect_err(|refusal| tracing::info!(%refusal, "nothing is sent there any more")).ok()
 }
 
 /// What is written of an errand, as text that only whoever has the secrets can read.
@@ -221,6 +243,20 @@ mod tests {
             let Errand::Verified { receipt: found, credit: given } = found else { panic!("{found:?}") };
             assert_eq!((found, given), (receipt, credit));
         }
+    }
+
+    #[test]
+    fn a_notice_is_opened_as_it_was_and_nothing_of_it_can_be_read() {
+        let policy = policy(OLD, "'RO'");
+        let to = Destination::phone("+40721234567", Channel::Sms, policy.otp().unwrap()).unwrap();
+        let text = Zeroizing::new("cancel: https://x.org/#secret".to_owned());
+        let notice = Notice { to: to.clone(), text, subject: "changed".to_owned() };
+        let sealed = Errand::Notify(Box::new(notice)).seal(policy.secrets()).unwrap();
+        let Errand::Notify(found) = Errand::open(&sealed, &policy).unwrap() else { panic!("another errand") };
+        let of = (found.to.clone(), found.text.as_str(), found.subject.as_str());
+        assert_eq!(of, (to, "cancel: https://x.org/#secret", "changed"));
+        let bytes = URL_SAFE_NO_PAD.decode(sealed.split_once('.').unwrap().1).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains("secret") && !format!("{found:?}").contains("secret"));
     }
 
     #[test]

@@ -25,6 +25,13 @@ pub struct MfaRules {
     pub enrol_acr: String,
     /// What somebody has signed in by (`amr`, RFC 8176) where neither his token nor his session says it.
     pub first_factor: Vec<String>,
+    /// How long what a change of factors adds proves less than `acr`, and the change can be cancelled:
+    /// [`MfaRules::SHORTEST_COOLDOWN`] to [`MfaRules::LONGEST_COOLDOWN`].
+    pub cooldown: Duration,
+    /// The page that cancels a change, with the placeholder [`MfaRules::TOKEN`] once; without one, notices have no link.
+    pub cancel_url: Option<String>,
+    /// For how long an entry of the audit log is kept: [`MfaRules::SHORTEST_RETENTION`] to [`MfaRules::LONGEST_RETENTION`].
+    pub audit_retention: Duration,
     /// What holds for every tenant, and what one may change.
     pub tenants: TenantRules,
     /// The rules of passkeys; without them there are none.
@@ -67,8 +74,30 @@ impl PasskeyRules {
 impl MfaRules {
     /// Bytes of an issuer's name; a longer one makes a QR code that cameras read badly.
     pub const LONGEST_ISSUER: usize = 64;
+    /// The shortest cooldown.
+    pub const SHORTEST_COOLDOWN: Duration = Duration::from_secs(24 * 3600);
+    /// The longest cooldown.
+    pub const LONGEST_COOLDOWN: Duration = Duration::from_secs(72 * 3600);
+    /// What stands in `cancel_url` for the token of a change.
+    pub const TOKEN: &str = "{token}";
+    /// Bytes of a `cancel_url`: a notice by SMS has to hold it.
+    pub const LONGEST_CANCEL_URL: usize = 200;
+    /// For how long an entry of the audit log is kept where the policy does not say: more than a year, so that a yearly review sees all.
+    pub const RETENTION: Duration = Duration::from_secs(400 * 86_400);
+    /// The least that it is kept.
+    pub const SHORTEST_RETENTION: Duration = Duration::from_secs(30 * 86_400);
+    /// The longest: ten years.
+    pub const LONGEST_RETENTION: Duration = Duration::from_secs(3650 * 86_400);
     /// What somebody has signed in by where nobody says anything, nor the policy: a password.
     pub const FIRST_FACTOR: &str = "pwd";
+}
+
+impl MfaRules {
+    /// The link that cancels the change with that token, if there is a page for it.
+    #[must_use]
+    pub fn cancel_link(&self, token: &str) -> Option<String> {
+        self.cancel_url.as_ref().map(|url| url.replace(Self::TOKEN, token))
+    }
 }
 
 impl Policy {
@@ -79,6 +108,12 @@ impl Policy {
     /// [`Error::NoMfa`] if the policy has no `[mfa]`.
     pub fn mfa(&self) -> Result<&MfaRules> {
         self.mfa.as_ref().ok_or(Error::NoMfa)
+    }
+
+    /// For how long an entry of the audit log is kept.
+    #[must_use]
+    pub fn audit_retention(&self) -> Duration {
+        self.mfa.as_ref().map_or(MfaRules::RETENTION, |rules| rules.audit_retention)
     }
 
     /// What somebody has signed in by where neither his token nor his session says it.

@@ -15,6 +15,8 @@ export class Codes {
   readonly otp: lambda.Function;
   readonly courier: lambda.Function;
   readonly deadLetters: sqs.Queue;
+  readonly queue: sqs.Queue;
+  readonly userPoolId: string;
 
   constructor(scope: Construct, common: Common, table: string, options: OtpOptions) {
     this.deadLetters = new sqs.Queue(scope, "OtpDeadLetters", {
@@ -22,14 +24,16 @@ export class Codes {
       retentionPeriod: Duration.days(1),
       removalPolicy: RemovalPolicy.DESTROY,
     });
-    // Sealed, and good for ten minutes at most.
+    // Sealed. A code is good for ten minutes at most, a notice of a change of factors for as long as it is there.
     const queue = new sqs.Queue(scope, "OtpQueue", {
       encryption: sqs.QueueEncryption.SQS_MANAGED,
-      retentionPeriod: Duration.minutes(15),
+      retentionPeriod: Duration.days(1),
       visibilityTimeout: Duration.seconds(20),
       deadLetterQueue: { queue: this.deadLetters, maxReceiveCount: 5 },
       removalPolicy: RemovalPolicy.DESTROY,
     });
+    this.queue = queue;
+    this.userPoolId = options.userPoolId;
     this.otp = makeFunction(scope, "Otp", common, {
       binary: "otp",
       description: "Sends and verifies one-time codes",
@@ -41,12 +45,19 @@ export class Codes {
       },
       statements: [
         decide(table),
-        allow(["cognito-idp:AdminGetUser"], arn("cognito-idp", `userpool/${options.userPoolId}`)),
-        allow(["sqs:SendMessage"], queue.queueArn),
+        ...this.tell(),
         ...[options.turnstileParameter, options.wafCaptchaParameter].flatMap((name) => (name ? [readParameter(name)] : [])),
       ],
     });
     this.courier = this.deliver(scope, common, table, options, queue);
+  }
+
+  /** What it takes to know where somebody is told something, and to have it told. */
+  tell(): iam.PolicyStatement[] {
+    return [
+      allow(["cognito-idp:AdminGetUser"], arn("cognito-idp", `userpool/${this.userPoolId}`)),
+      allow(["sqs:SendMessage"], this.queue.queueArn),
+    ];
   }
 
   private deliver(scope: Construct, common: Common, table: string, options: OtpOptions, queue: sqs.Queue): lambda.Function {

@@ -15,9 +15,9 @@ export function decide(table: string): iam.PolicyStatement {
   return items(table, ["GetItem", "UpdateItem"]);
 }
 
-/** Grants and challenges are used up by deleting them, and passkeys are removed; nothing else is ever deleted. */
+/** Grants and challenges are used up by deleting them, passkeys and what was cancelled are removed; nothing else is ever deleted. */
 export function useUpFactors(table: string): iam.PolicyStatement {
-  return items(table, ["DeleteItem"], { like: ["1/mfa/grant.*", "1/mfa/challenge.*", "1/mfa/passkey.*", "1/sha/*"] });
+  return items(table, ["DeleteItem"], { like: ["1/mfa/grant.*", "1/mfa/challenge.*", "1/mfa/passkey.*", "1/mfa/change/*", "1/sha/*"] });
 }
 
 /** Grants of one action are used up by deleting them; nothing else is ever deleted. */

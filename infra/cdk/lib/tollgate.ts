@@ -169,6 +169,8 @@ export class Tollgate extends Construct {
     if (this.mfa) {
       route(this.mfa, "/api/mfa/{proxy+}", ANY, true);
       route(this.mfa, "/api/mfa/{proxy+}", OPTIONS, false);
+      // Whoever has the link of a notice has no session.
+      route(this.mfa, "/api/mfa/changes/cancel", POST, false);
     }
     if (this.webhooks) {
       route(this.webhooks.receiver, "/webhooks/payments", POST, false);
@@ -261,10 +263,16 @@ export class Tollgate extends Construct {
     return makeFunction(this, "Mfa", this.common, {
       binary: "mfa",
       description: "Enrols and verifies second factors",
-      environment: { TOLLGATE_MFA_KEY_ARN: options.key.keyArn },
+      environment: {
+        TOLLGATE_MFA_KEY_ARN: options.key.keyArn,
+        TOLLGATE_USER_POOL_ID: this.codes?.userPoolId ?? "",
+        TOLLGATE_OTP_QUEUE_URL: this.codes?.queue.queueUrl ?? "",
+      },
       statements: [
         decide(table),
         useUpFactors(table),
+        // Whoever changes his factors is told, where his profile says.
+        ...(this.codes?.tell() ?? []),
         seal(["kms:Encrypt", "kms:Decrypt"], options.key.keyArn),
         ...(options.retiringKey ? [seal(["kms:Decrypt"], options.retiringKey.keyArn)] : []),
       ],

@@ -2,16 +2,17 @@
 //!
 //! Invariant: no answer can be kept by a cache; none has a secret in it but the two that show one to its owner, once.
 
-use crate::tenant::names;
+use crate::tenant::{names, seconds};
 use crate::verify::Proof;
 use lambda_http::http::StatusCode;
 use lambda_http::{Body, Response};
 use serde_json::json;
 use std::time::Duration;
+use tollgate::Timestamp;
 use tollgate::http::reply;
 use tollgate::mfa::GrantId;
 use tollgate_mfa::factors::totp::Setup;
-use tollgate_mfa::factors::{RecoveryCode, Verification};
+use tollgate_mfa::factors::{RecoveryCode, Standing, Verification};
 use tollgate_mfa::tenant::{Proves, Refused};
 
 /// 200: what an app is set up by.
@@ -36,6 +37,9 @@ pub(crate) fn verified(grant: Option<GrantId>, proof: &Proof) -> Response<Body> 
         body["enrol_only"] = true.into();
         body["missing"] = names(&proof.missing);
     }
+    if let Standing::Enrols(until) | Standing::Cooling(until) = proof.standing {
+        body["cooldown_until"] = seconds(until).into();
+    }
     reply::json(StatusCode::OK, &body)
 }
 
@@ -46,6 +50,19 @@ pub(crate) fn not_accepted(refused: Refused) -> Response<Body> {
         _ => ("factor_not_allowed", "this kind of factor is not allowed; use another one"),
     };
     reply::error(StatusCode::FORBIDDEN, error, message)
+}
+
+/// 403: a factor that was added of late. When it proves something is told, and nothing of its code.
+pub(crate) fn cooling(until: Timestamp) -> Response<Body> {
+    let message = "this factor was added of late; until its cooldown is over use one that was there before";
+    let body = json!({ "error": "cooldown", "message": message, "until": seconds(until) });
+    reply::json(StatusCode::FORBIDDEN, &body)
+}
+
+/// 429: each change is told by messages.
+pub(crate) fn too_many_changes(wait: Duration) -> Response<Body> {
+    let message = "too many changes of factors can still be cancelled; wait until some of them are over";
+    reply::later(StatusCode::TOO_MANY_REQUESTS, "too_many_changes", message, wait)
 }
 
 /// 404.
@@ -85,6 +102,7 @@ pub(crate) fn refused(verification: Verification) -> Response<Body> {
             let message = "too many wrong codes in a row; use another factor and set this one up anew";
             reply::error(StatusCode::FORBIDDEN, "locked", message)
         }
+        Verification::TooManyChanges { retry_after } => too_many_changes(retry_after),
         Verification::NotEnrolled => reply::error(
             StatusCode::CONFLICT,
             "not_enrolled",

@@ -8,6 +8,7 @@ use tollgate::http::{self, Exchange, Facts};
 use tollgate::mfa::Caller;
 use tollgate::tollgate_policy::{self, StepUp};
 use tollgate::{Policy, Store};
+use tollgate_mfa::audit::{Actor, Author};
 use tollgate_mfa::factors::Vault;
 
 /// The claim that an app shows, if the token has it; else it shows the user.
@@ -38,6 +39,20 @@ impl Asker {
     pub(crate) fn of(policy: &Policy, facts: &Facts) -> tollgate_policy::Result<Option<Self>> {
         let label = facts.claim(LABEL).or_else(|| http::vouched(policy, facts, "user"));
         Ok(http::caller(policy, facts)?.zip(label).map(|(caller, label)| Self { caller, label }))
+    }
+
+    /// Who the log says has done something to his own account.
+    pub(crate) fn author(&self, policy: &Policy) -> Author {
+        self.acting_as(policy, Actor::User)
+    }
+
+    /// The same, to the rules of his tenant.
+    pub(crate) fn admin(&self, policy: &Policy) -> Author {
+        self.acting_as(policy, Actor::Admin(self.caller.subject.clone()))
+    }
+
+    fn acting_as(&self, policy: &Policy, actor: Actor) -> Author {
+        Author { actor, session: self.caller.session.clone(), retention: policy.audit_retention() }
     }
 }
 

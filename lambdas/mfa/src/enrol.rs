@@ -4,13 +4,14 @@
 //! nothing is enrolled that the tenant does not allow.
 
 use crate::asker::{Asker, Needs};
+use crate::changes::changing;
 use crate::{Handlers, answer};
 use lambda_http::{Body, Request, Response};
 use serde::Deserialize;
 use tollgate::{Policy, Store};
 use tollgate_mfa::Result;
-use tollgate_mfa::factors::{Enrolment, Kind, Vault, Verification};
-use tollgate_mfa::tenant::{self, Held, Refused};
+use tollgate_mfa::factors::{Enrolment, Factor, Generated, Kind, Vault, Verification};
+use tollgate_mfa::tenant::{self, Refused};
 
 /// What is typed.
 #[derive(Deserialize)]
@@ -47,12 +48,13 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         };
         let begun = self.sessions.begin(asker.caller.clone()).await?;
         let found = self.factors.find(&asker.caller.subject).await?;
-        let held = Held::of(found.account()).with(Kind::Totp.into());
-        let proof = match self.judge(policy, asker, request, held, Kind::Totp).await? {
+        let proof = match self.judge_new(policy, asker, request, found.account(), Factor::Totp).await? {
             Ok(proof) => proof,
             Err(refused) => return Ok(answer::not_accepted(refused)),
         };
-        match self.factors.confirm(&found, &begun, &code).await? {
+        let (author, announcer) = (asker.author(policy), self.announcer(policy, asker));
+        let by = changing(policy, asker, &author, &announcer)?;
+        match self.factors.confirm(&found, &begun, &code, by).await? {
             Verification::Verified => self.prove(policy, &begun, proof, None).await,
             other => Ok(answer::refused(other)),
         }
@@ -66,9 +68,12 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         if !self.allows(policy, asker, Kind::Recovery).await? {
             return Ok(answer::not_accepted(Refused::NotAllowed));
         }
-        Ok(match self.factors.generate(&asker.caller.subject).await? {
-            Some(codes) => answer::codes(&codes),
-            None => answer::conflict("factors_changed", "recovery codes were made meanwhile; these are good"),
+        let (author, announcer) = (asker.author(policy), self.announcer(policy, asker));
+        let by = changing(policy, asker, &author, &announcer)?;
+        Ok(match self.factors.generate(by).await? {
+            Generated::Codes(codes) => answer::codes(&codes),
+            Generated::TooMany(wait) => answer::too_many_changes(wait),
+            _ => answer::conflict("factors_changed", "the factors were changed meanwhile; ask again"),
         })
     }
 

@@ -6,15 +6,16 @@
 //! session.
 
 use crate::asker::{Asker, Needs};
+use crate::changes::changing;
 use crate::tenant::{names, seconds};
-use crate::{Handlers, Removed};
+use crate::{Handlers, Removed, answer};
 use lambda_http::http::StatusCode;
 use lambda_http::{Body, Request, Response};
 use serde_json::{Value, json};
 use tollgate::http::reply;
-use tollgate::{Policy, Store};
+use tollgate::{Policy, Store, Timestamp};
 use tollgate_mfa::Result;
-use tollgate_mfa::factors::{Kind, Passkey, PasskeyId, Vault};
+use tollgate_mfa::factors::{Account, Factor, Kind, Passkey, PasskeyId, Removal, Vault};
 use tollgate_mfa::tenant::{self, Held, Tenant};
 
 impl<S: Store, V: Vault> Handlers<S, V> {
@@ -29,7 +30,11 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             json!({ "factor": Kind::Recovery.as_str(), "since": since, "codes_left": left })
         });
         let passkeys = self.factors.passkeys(&asker.caller.subject, &found).await?;
-        let factors: Vec<_> = app.into_iter().chain(passkeys.iter().map(passkey)).chain(recovery).collect();
+        let now = items.now();
+        let app = app.map(|app| cooling(account, app, Factor::Totp, now));
+        let recovery = recovery.map(|recovery| cooling(account, recovery, Factor::Recovery, now));
+        let of = |one: &Passkey| cooling(account, passkey(one), Factor::Passkey(PasskeyId::of(&one.credential)), now);
+        let factors: Vec<_> = app.into_iter().chain(passkeys.iter().map(of)).chain(recovery).collect();
         let tenant = match tenant::tenant_of(&asker.caller.subject) {
             Some(key) => tenant::find(items, &key, file).await?,
             None => Tenant::of_file(file),
@@ -42,7 +47,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             "allowed": names(&tenant.in_force(file, items.now()).allowed),
             "required": is_required,
             "required_from": coming.filter(|_| is_required).map(|next| seconds(next.from)),
-            "missing": names(&tenant::missing(&rules, &Held::of(account))),
+            "missing": names(&tenant::missing(&rules, &Held::of(account, now))),
         });
         Ok(reply::json(StatusCode::OK, &body))
     }
@@ -57,17 +62,27 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         if let Err(refused) = self.demand_unless_guarded(policy, request, Needs::Enrolment).await? {
             return Ok(*refused);
         }
-        let owner = &asker.caller.subject;
-        let is_removed = match removed {
+        let (author, announcer) = (asker.author(policy), self.announcer(policy, asker));
+        let by = changing(policy, asker, &author, &announcer)?;
+        let removal = match removed {
             None => return Ok(reply::nothing_here()),
-            Some(Removed::All(kind)) => self.factors.remove(owner, kind).await?,
-            Some(Removed::Passkey(id)) => self.factors.remove_passkey(owner, id).await?,
+            Some(Removed::All(kind)) => self.factors.remove(kind, by).await?,
+            Some(Removed::Passkey(id)) => self.factors.remove_passkey(id, by).await?,
         };
-        Ok(match is_removed {
-            true => reply::json(StatusCode::OK, &json!({ "status": "removed" })),
-            false => reply::error(StatusCode::NOT_FOUND, "not_enrolled", "there is no such factor"),
+        Ok(match removal {
+            Removal::Removed => reply::json(StatusCode::OK, &json!({ "status": "removed" })),
+            Removal::TooMany(wait) => answer::too_many_changes(wait),
+            _ => reply::error(StatusCode::NOT_FOUND, "not_enrolled", "there is no such factor"),
         })
     }
+}
+
+/// With until when it is cooling, if it is.
+fn cooling(account: &Account, mut shown: Value, factor: Factor, now: Timestamp) -> Value {
+    if let Some(until) = account.cooling(factor, now) {
+        shown["cooldown_until"] = seconds(until).into();
+    }
+    shown
 }
 
 fn passkey(passkey: &Passkey) -> Value {

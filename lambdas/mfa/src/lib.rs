@@ -12,6 +12,7 @@
 //! | `GET /api/mfa/factors` | what the account has |
 //! | `DELETE /api/mfa/factors/{factor}` | a factor is removed; of passkeys all are |
 //! | `DELETE /api/mfa/factors/passkey/{id}` | one passkey is removed |
+//! | `POST /api/mfa/changes/cancel` | a change is cancelled by the link of its notice, without a session |
 //! | `GET /api/mfa/tenant` | what the tenant asks of its people's factors |
 //! | `PUT /api/mfa/tenant` | and changed by its admins |
 //!
@@ -22,6 +23,8 @@
 //! | `passkeys` | passkeys: registered, asked, verified |
 //! | `verify` | a code of a factor, and what it proves |
 //! | `factors` | the account's factors: listed, removed |
+//! | `changes` | changes of factors: announced, cancelled |
+//! | `notices` | who is told of them |
 //! | `tenant` | what the tenant asks for: shown, put |
 //! | `answer` | what is said, and with which status |
 //! | `deployed` | the function with its vault on KMS (feature `aws`) |
@@ -32,10 +35,12 @@
 
 mod answer;
 mod asker;
+mod changes;
 #[cfg(feature = "aws")]
 mod deployed;
 mod enrol;
 mod factors;
+pub mod notices;
 mod passkeys;
 mod tenant;
 mod verify;
@@ -44,6 +49,7 @@ mod verify;
 pub use deployed::main;
 
 use crate::asker::Asker;
+use crate::notices::Tell;
 use lambda_http::http::Method;
 use lambda_http::tower::{Layer, ServiceExt};
 use lambda_http::{Body, Error, Request, Response, service_fn};
@@ -75,6 +81,7 @@ enum Wish {
     Remove(Option<Removed>),
     Show,
     Put,
+    Cancel,
 }
 
 /// What is removed.
@@ -98,6 +105,7 @@ fn wish(method: &Method, path: &str) -> Option<(&'static str, Option<Wish>)> {
         "/api/mfa/totp/confirm" => only("POST", Wish::Confirm),
         "/api/mfa/verify" => only("POST", Wish::Verify),
         "/api/mfa/recovery/generate" => only("POST", Wish::Generate),
+        "/api/mfa/changes/cancel" => only("POST", Wish::Cancel),
         "/api/mfa/factors" => only("GET", Wish::List),
         "/api/mfa/passkeys/register" => only("POST", Wish::AskToRegister),
         "/api/mfa/passkeys/confirm" => only("POST", Wish::Register),
@@ -133,16 +141,28 @@ struct Handlers<S, V> {
     limiter: Arc<Limiter<S>>,
     factors: Factors<V>,
     sessions: Arc<Sessions>,
+    notices: Option<Arc<dyn Tell>>,
     /// The port of this machine whose pages may use passkeys of `localhost`.
     local: OnceLock<u16>,
 }
 
 impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
-    /// Factors of accounts by `policy`, whose routes are charged on `limiter`; what is proved goes to `sessions`.
+    /// Factors of accounts by `policy`, whose routes are charged on `limiter`; what is proved goes to `sessions`. Without
+    /// `notices` nobody is told of a change, and nobody has a link to cancel it.
     #[must_use]
-    pub fn new(policy: LivePolicy, limiter: Arc<Limiter<S>>, factors: Factors<V>, sessions: Arc<Sessions>) -> Self {
+    pub fn new(
+        policy: LivePolicy,
+        limiter: Arc<Limiter<S>>,
+        factors: Factors<V>,
+        sessions: Arc<Sessions>,
+        notices: Option<Arc<dyn Tell>>,
+    ) -> Self {
         let layer = TollgateLayer::new(policy.clone(), Arc::clone(&limiter)).with_sessions(Arc::clone(&sessions));
-        Self { policy, layer, handlers: Arc::new(Handlers { limiter, factors, sessions, local: OnceLock::new() }) }
+        Self {
+            policy,
+            layer,
+            handlers: Arc::new(Handlers { limiter, factors, sessions, notices, local: OnceLock::new() }),
+        }
     }
 
     /// Lets pages of `http://localhost` at that port use passkeys, too, if the policy's are of `localhost`: for a server on this machine
@@ -186,8 +206,10 @@ impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
             let is_preflight = request.method() == Method::OPTIONS;
             return Ok(if is_preflight { reply::preflight(methods) } else { reply::other_method(methods) });
         };
+        // Whoever has the link of a notice has nobody vouch for him.
         let asker = match Asker::of(&policy, &facts) {
-            Ok(Some(asker)) => asker,
+            Ok(_) if wish == Wish::Cancel => None,
+            Ok(Some(asker)) => Some(asker),
             Ok(None) => return Ok(reply::unauthenticated()),
             Err(error) => return Ok(answer::failed(&error.into())),
         };
@@ -195,7 +217,7 @@ impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
         let handlers = Arc::clone(&self.handlers);
         let handle = service_fn(move |request: Request| {
             let (handlers, policy, asker) = (Arc::clone(&handlers), Arc::clone(&policy), asker.clone());
-            async move { Ok(handlers.answer(wish, &policy, &asker, &request).await) }
+            async move { Ok(handlers.answer(wish, &policy, asker.as_ref(), &request).await) }
         });
         // Boxed, since the SDK's futures nest deeper than the compiler follows by itself.
         Box::pin(self.layer.layer(handle).oneshot(request)).await
@@ -203,25 +225,27 @@ impl<S: Store + 'static, V: Vault + 'static> Service<S, V> {
 }
 
 impl<S: Store, V: Vault> Handlers<S, V> {
-    async fn answer(&self, wish: Wish, policy: &Policy, asker: &Asker, request: &Request) -> Response<Body> {
+    async fn answer(&self, wish: Wish, policy: &Policy, asker: Option<&Asker>, request: &Request) -> Response<Body> {
         if !request.extensions().get::<Decision>().is_some_and(Decision::is_counted) {
             tracing::error!(
                 "nothing is done, since the policy has no route with limits for it, or one that is not closed"
             );
             return answer::unavailable();
         }
-        let answered = match wish {
-            Wish::Enrol => Box::pin(self.enrol(policy, asker, request)).await,
-            Wish::Confirm => Box::pin(self.confirm(policy, asker, request)).await,
-            Wish::Verify => Box::pin(self.verify(policy, asker, request)).await,
-            Wish::Generate => Box::pin(self.generate(policy, asker, request)).await,
-            Wish::List => Box::pin(self.list(policy, asker)).await,
-            Wish::AskToRegister => Box::pin(self.ask_to_register(policy, asker, request)).await,
-            Wish::Register => Box::pin(self.register(policy, asker, request)).await,
-            Wish::AskToAssert => Box::pin(self.ask_to_assert(policy, asker, request)).await,
-            Wish::Remove(removed) => Box::pin(self.remove(policy, asker, removed, request)).await,
-            Wish::Show => Box::pin(self.show(policy, asker)).await,
-            Wish::Put => Box::pin(self.put(policy, asker, request)).await,
+        let answered = match (wish, asker) {
+            (Wish::Cancel, _) => Box::pin(self.cancel(policy, request)).await,
+            (_, None) => return reply::unauthenticated(),
+            (Wish::Enrol, Some(asker)) => Box::pin(self.enrol(policy, asker, request)).await,
+            (Wish::Confirm, Some(asker)) => Box::pin(self.confirm(policy, asker, request)).await,
+            (Wish::Verify, Some(asker)) => Box::pin(self.verify(policy, asker, request)).await,
+            (Wish::Generate, Some(asker)) => Box::pin(self.generate(policy, asker, request)).await,
+            (Wish::List, Some(asker)) => Box::pin(self.list(policy, asker)).await,
+            (Wish::AskToRegister, Some(asker)) => Box::pin(self.ask_to_register(policy, asker, request)).await,
+            (Wish::Register, Some(asker)) => Box::pin(self.register(policy, asker, request)).await,
+            (Wish::AskToAssert, Some(asker)) => Box::pin(self.ask_to_assert(policy, asker, request)).await,
+            (Wish::Remove(removed), Some(asker)) => Box::pin(self.remove(policy, asker, removed, request)).await,
+            (Wish::Show, Some(asker)) => Box::pin(self.show(policy, asker)).await,
+            (Wish::Put, Some(asker)) => Box::pin(self.put(policy, asker, request)).await,
         };
         answered.unwrap_or_else(|error| {
             let facts = Facts::of(request.extensions());

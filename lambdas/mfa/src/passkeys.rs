@@ -3,6 +3,7 @@
 //! Invariant: what it takes to register one is what it takes to enrol any factor; a challenge is answered in the session that it was made in.
 
 use crate::asker::{Asker, Needs};
+use crate::changes::changing;
 use crate::{Handlers, answer};
 use lambda_http::http::StatusCode;
 use lambda_http::{Body, Request, Response};
@@ -13,8 +14,10 @@ use tollgate::mfa::Action;
 use tollgate::{Policy, Store};
 use tollgate_mfa::Result;
 use tollgate_mfa::factors::passkey::{Assertion, ChallengeId, Registration};
-use tollgate_mfa::factors::{Asked, Asserted, Kind, Registered, RelyingParty, Vault};
-use tollgate_mfa::tenant::{Held, Refused};
+use tollgate_mfa::factors::{
+    Altered, Asked, Asserted, Factor, Kind, PasskeyId, Registered, RelyingParty, Standing, Vault,
+};
+use tollgate_mfa::tenant::Refused;
 
 /// The domain that browsers take for this machine.
 pub(crate) const LOCAL: &str = "localhost";
@@ -88,14 +91,24 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         };
         let begun = self.sessions.begin(asker.caller.clone()).await?;
         let found = self.factors.find(&asker.caller.subject).await?;
-        let held = Held::of(found.account()).with(Kind::Passkey.into());
-        let proof = match self.judge(policy, asker, request, held, Kind::Passkey).await? {
+        let factor = Factor::Passkey(credential.id());
+        let proof = match self.judge_new(policy, asker, request, found.account(), factor).await? {
             Ok(proof) => proof,
             Err(refused) => return Ok(answer::not_accepted(refused)),
         };
-        let registered = self.factors.register(&asker.caller.subject, &begun, &party, &challenge, &credential, &name);
+        let (author, announcer) = (asker.author(policy), self.announcer(policy, asker));
+        let by = changing(policy, asker, &author, &announcer)?;
+        let registered = self.factors.register(by, &begun, &party, &challenge, &credential, &name);
         Ok(match Box::pin(registered).await? {
+            // It is no first one where somebody has changed the factors since it was judged.
+            Registered::Added { altered: Altered::Added(_), .. } if proof.standing == Standing::Full => {
+                answer::conflict(
+                    "factors_changed",
+                    "it is added, and the factors were changed meanwhile; use another one",
+                )
+            }
             Registered::Added { begun, .. } => return self.prove(policy, &begun, proof, None).await,
+            Registered::TooManyChanges(wait) => answer::too_many_changes(wait),
             Registered::NoChallenge => no_challenge(),
             Registered::Refused => refused(),
             Registered::Known => answer::conflict("already_enrolled", "this passkey is registered already"),
@@ -138,12 +151,13 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         let Ok(challenge) = answered.challenge.parse() else { return Ok(no_challenge()) };
         let begun = self.sessions.begin(asker.caller.clone()).await?;
         let found = self.factors.find(&asker.caller.subject).await?;
-        let proof = match self.judge(policy, asker, request, Held::of(found.account()), Kind::Passkey).await? {
+        let factor = Factor::Passkey(PasskeyId::of(answered.credential.credential()));
+        let proof = match self.judge_held(policy, asker, request, found.account(), factor).await? {
             Ok(proof) => proof,
-            Err(refused) => return Ok(answer::not_accepted(refused)),
+            Err(refused) => return Ok(*refused),
         };
-        let asserted =
-            self.factors.assert(&asker.caller.subject, &begun, &party, &challenge, &answered.credential, action);
+        let by = asker.author(policy);
+        let asserted = self.factors.assert(&begun, &party, &challenge, &answered.credential, action, &by);
         Ok(match Box::pin(asserted).await? {
             Asserted::Verified(begun) => return self.prove(policy, &begun, proof, action).await,
             Asserted::NoChallenge => no_challenge(),

@@ -52,7 +52,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         if seen.as_bytes() != etag(&found).as_bytes() {
             return Ok(answer::changed_meanwhile());
         }
-        let held = Held::of(self.factors.find(&asker.caller.subject).await?.account());
+        let held = Held::of(self.factors.find(&asker.caller.subject).await?.account(), items.now());
         let next = match found.put(&wish, file, &held, items.now()) {
             Ok(next) => next,
             Err(Refusal::Unfit(unfit)) => return Ok(answer::bad_field(unfit.field, &unfit.why)),
@@ -61,7 +61,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
                 return Ok(answer::conflict("locks_you_out", message));
             }
         };
-        Ok(match tenant::put(items, &key, found.version, &next).await? {
+        Ok(match tenant::put(items, &key, found.version, &next, &asker.admin(policy)).await? {
             true => shown(&next, &file.rules, items.now()),
             false => answer::changed_meanwhile(),
         })

@@ -13,7 +13,7 @@ use tollgate::mfa::{Action, Begun, first_factor};
 use tollgate::tollgate_policy::FactorKind;
 use tollgate::{Policy, Store};
 use tollgate_mfa::Result;
-use tollgate_mfa::factors::{Kind, Vault, Verification};
+use tollgate_mfa::factors::{Account, Factor, Kind, Standing, Vault, Verification};
 use tollgate_mfa::tenant::{self, Held, Proves, Refused};
 
 /// What is typed.
@@ -40,6 +40,8 @@ pub(crate) struct Proof {
     kind: Kind,
     /// How much.
     pub(crate) proves: Proves,
+    /// What changes of late leave of that.
+    pub(crate) standing: Standing,
     /// What the account lacks.
     pub(crate) missing: BTreeSet<FactorKind>,
 }
@@ -68,11 +70,11 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         // Before the code is looked at, so that what is revoked meanwhile is revoked of it, too.
         let begun = self.sessions.begin(asker.caller.clone()).await?;
         let found = self.factors.find(&asker.caller.subject).await?;
-        let proof = match self.judge(policy, asker, request, Held::of(found.account()), kind).await? {
+        let proof = match self.judge_held(policy, asker, request, found.account(), of_codes.into()).await? {
             Ok(proof) => proof,
-            Err(refused) => return Ok(answer::not_accepted(refused)),
+            Err(refused) => return Ok(*refused),
         };
-        match self.factors.verify(found, of_codes, &code).await? {
+        match self.factors.verify(found, of_codes, &code, &asker.author(policy)).await? {
             Verification::Verified => self.prove(policy, &begun, proof, action).await,
             other => Ok(answer::refused(other)),
         }
@@ -86,15 +88,51 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         asker: &Asker,
         request: &Request,
         held: Held,
-        kind: Kind,
+        (factor, standing): (Factor, Standing),
     ) -> Result<std::result::Result<Proof, Refused>> {
-        let (items, account) = (self.factors.items(), &asker.caller.subject);
+        let (items, account, kind) = (self.factors.items(), &asker.caller.subject, factor.kind());
         let rules = tenant::of_account(items, account, &policy.mfa()?.tenants).await?;
         let said = http::authentication(&Facts::of(request.extensions())).map_or_else(Vec::new, |said| said.amr);
         // The codes that a session was opened by are of no kind that is verified here.
         let first = first_factor(said.iter().map(String::as_str), [], &policy.first_factor());
         let proves = tenant::judge(&rules, &held, kind.into(), &first, kind.methods());
-        Ok(proves.map(|proves| Proof { kind, proves, missing: tenant::missing(&rules, &held) }))
+        // What is cooling proves enough to enrol and remove factors, where there is no other.
+        let limited = |proves| if standing == Standing::Full { proves } else { Proves::Enrolment };
+        let missing = tenant::missing(&rules, &held);
+        Ok(proves.map(|proves| Proof { kind, proves: limited(proves), standing, missing }))
+    }
+
+    /// The same of a factor that the account has; the error is the answer.
+    pub(crate) async fn judge_held(
+        &self,
+        policy: &Policy,
+        asker: &Asker,
+        request: &Request,
+        account: &Account,
+        factor: Factor,
+    ) -> Result<std::result::Result<Proof, Box<Response<Body>>>> {
+        let now = self.factors.items().now();
+        let standing = account.standing(factor, now);
+        if let Standing::Cooling(until) = standing {
+            return Ok(Err(Box::new(answer::cooling(until))));
+        }
+        let proof = self.judge(policy, asker, request, Held::of(account, now), (factor, standing)).await?;
+        Ok(proof.map_err(|refused| Box::new(answer::not_accepted(refused))))
+    }
+
+    /// What a factor that is to be enrolled now would prove.
+    pub(crate) async fn judge_new(
+        &self,
+        policy: &Policy,
+        asker: &Asker,
+        request: &Request,
+        account: &Account,
+        factor: Factor,
+    ) -> Result<std::result::Result<Proof, Refused>> {
+        let now = self.factors.items().now();
+        let standing = account.standing_of_new(factor, now, policy.mfa()?.cooldown);
+        let held = Held::of(account, now).with(factor.kind().into());
+        self.judge(policy, asker, request, held, (factor, standing)).await
     }
 
     /// A factor has proved itself: the session is fresh, or whoever has the grant may do `action` once.
@@ -105,6 +143,10 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         proof: Proof,
         action: Option<Action>,
     ) -> Result<Response<Body>> {
+        if let Standing::Cooling(_) = proof.standing {
+            // It proves nothing yet, and takes nothing from what the session has proved.
+            return Ok(answer::verified(None, &proof));
+        }
         let rules = policy.mfa()?;
         let acr = match proof.proves {
             Proves::Everything => &rules.acr,

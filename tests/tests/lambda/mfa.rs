@@ -126,3 +126,65 @@ async fn without_a_key_init_fails() {
         assert!(kind == "Tollgate.Environment" && message.contains("TOLLGATE_MFA_KEY_ARN"), "{kind}: {message}");
     }
 }
+
+/// The same with the queue of messages and the profiles.
+async fn telling(aws: &Aws) -> Function {
+    let table = endpoint().await;
+    let policy = POLICY.replace(
+        "[limits.factors]",
+        "cancel_url = 'https://x.org/#{token}'\n[otp]\npurposes = ['login']\ncountries = ['RO']\n[limits.factors]",
+    );
+    let variables = [
+        ("AWS_ENDPOINT_URL", aws.url.as_str()),
+        ("TOLLGATE_ENDPOINT_URL", table.as_str()),
+        ("TOLLGATE_TABLE", TABLE),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("TOLLGATE_MFA_KEY_ARN", KEY),
+        ("TOLLGATE_KEY_SECRETS", "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"),
+        ("TOLLGATE_OTP_QUEUE_URL", "http://127.0.0.1/queue"),
+        ("TOLLGATE_USER_POOL_ID", "us-east-1_pool"),
+        ("RUST_LOG", "debug"),
+    ];
+    Function::printing(MFA, TaskRoot::with_policy(&policy), &variables).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_factor_is_changed_while_the_queue_takes_no_notice_and_what_it_takes_is_sealed() {
+    let aws = Aws::start().await;
+    let mut function = telling(&aws).await;
+    let user = unique("alice");
+    let of_both = [
+        ("phone_number", "+40721234567"),
+        ("phone_number_verified", "true"),
+        ("email", "alice@x.org"),
+        ("email_verified", "true"),
+    ];
+    aws.add(&user, &[&[("sub", user.as_str())], &of_both[..]].concat());
+    let begun = post(&mut function, &user, "/api/mfa/totp/enroll", &Value::Null).await;
+    let app = Totp::from_url(begun.body["otpauth_uri"].as_str().unwrap()).unwrap();
+    let code = |at: u64| json!({ "code": app.generate(at).to_string() });
+    for (operation, fault) in [
+        ("SendMessage", Fault::Status(500, "InternalError")),
+        ("AdminGetUser", Fault::Status(400, "TooManyRequestsException")),
+    ] {
+        aws.fail(operation, Some(fault));
+        let refused = post(&mut function, &user, "/api/mfa/totp/confirm", &code(now())).await;
+        assert_eq!((refused.status, &refused.body["error"]), (503, &"mfa_unavailable".into()), "{operation}");
+        let none = verify(&mut function, &user, &app.generate(now() + 30).to_string()).await;
+        assert_eq!(
+            (none.status, &none.body["error"]),
+            (409, &"not_enrolled".into()),
+            "{operation}: nothing is changed"
+        );
+        aws.fail(operation, None);
+    }
+    let before = aws.queued().len();
+    assert_eq!(post(&mut function, &user, "/api/mfa/totp/confirm", &code(now())).await.status, 200);
+    let notices = aws.queued().split_off(before);
+    assert_eq!(notices.len(), 2, "his number and his address");
+    let printed = function.printed();
+    for secret in ["721234567", "alice@x.org", "https://x.org/#"] {
+        assert!(!printed.contains(secret) && notices.iter().all(|notice| !notice.contains(secret)), "{secret}");
+    }
+}

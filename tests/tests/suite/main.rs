@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs, unreachable_pub)]
 
 mod attacks;
+mod audit;
 mod authenticator;
 mod bench;
 mod browser;
@@ -21,6 +22,7 @@ mod deploy;
 mod dev;
 mod documents;
 mod examples;
+mod factor_changes;
 mod factors;
 mod failure;
 mod faults;

@@ -12,6 +12,9 @@ use totp_rs::Totp;
 pub const OLD: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 const NEW: &str = "k2=__79_Pv6-fj39vX08_Lx8O_u7ezr6uno5-bl5OPi4eA";
 
+/// After it what was added beside another factor proves something.
+pub(crate) const COOLDOWN_MS: u64 = 86_402_000;
+
 /// The partition key of Alice's factors.
 const ITEM: &str = "1/mfa/factors/tenant:acme,user:alice";
 
@@ -109,7 +112,7 @@ impl<'d> Alice<'d> {
     }
 
     /// Removes a factor by a code of one.
-    fn removes(self, factor: &str, by: &str, code: &str) -> Answer {
+    pub(crate) fn removes(self, factor: &str, by: &str, code: &str) -> Answer {
         let path = format!("/api/mfa/factors/{factor}");
         let refused = self.asks("DELETE", &path, &Value::Null);
         assert!(is_challenged(&refused), "{refused:?}");
@@ -346,6 +349,7 @@ fn a_factor_is_removed_by_a_grant_for_that_and_enrolled_anew() {
     let alice = Alice::at(&dev);
     alice.enrols();
     let codes = alice.generates();
+    dev.advance_ms(COOLDOWN_MS);
     // However fresh the session is.
     assert!(is_challenged(&alice.stepped_up("DELETE", "/api/mfa/factors/totp")));
     let (status, _, body) = alice.removes("totp", "recovery", &codes[0]);
@@ -355,8 +359,10 @@ fn a_factor_is_removed_by_a_grant_for_that_and_enrolled_anew() {
     assert_eq!(alice.factors()[0]["codes_left"], 7);
     // The session that she has stepped up in by a code.
     assert_eq!(alice.verifies("recovery", &codes[3]).0, 200);
-    let app = alice.enrols();
-    dev.advance_ms(30_000);
+    let app = alice.sets_an_app_up();
+    let (status, _, body) = alice.confirms(&app.code(alice.now()));
+    assert!(status == 200 && body["cooldown_until"].is_u64(), "{body}");
+    dev.advance_ms(COOLDOWN_MS);
     assert_eq!(alice.removes("recovery", "totp", &app.code(alice.now())).0, 200);
     assert_eq!(alice.factors()[0]["factor"], "totp");
 }
@@ -367,6 +373,7 @@ fn wrong_codes_wait_and_lock_their_own_factor_alone() {
     let alice = Alice::at(&dev);
     let app = alice.enrols();
     let codes = alice.generates();
+    dev.advance_ms(COOLDOWN_MS);
     for left in (95..100).rev() {
         let (status, _, body) = alice.verifies("totp", &app.wrong(alice.now()));
         assert_eq!((status, &body["attempts_left"]), (401, &left.into()));
@@ -397,8 +404,9 @@ fn wrong_codes_wait_and_lock_their_own_factor_alone() {
     // She gets in by a code, and has her app set up anew.
     assert_eq!(alice.removes("totp", "recovery", &codes[1]).0, 200);
     assert_eq!(alice.verifies("recovery", &codes[2]).0, 200);
-    let app = alice.enrols();
-    dev.advance_ms(30_000);
+    let app = alice.sets_an_app_up();
+    assert_eq!(alice.confirms(&app.code(alice.now())).0, 200);
+    dev.advance_ms(COOLDOWN_MS);
     assert_eq!(alice.verifies("totp", &app.code(alice.now())).0, 200);
 }
 
@@ -516,6 +524,7 @@ fn no_secret_is_in_any_log_or_in_the_table() {
     assert_eq!(alice.confirms(&wrong).0, 401);
     assert_eq!(alice.confirms(&right).0, 200);
     let codes = alice.generates();
+    dev.advance_ms(COOLDOWN_MS);
     assert_eq!(alice.verifies("recovery", &codes[0]).0, 200);
     let stored = format!("{:?}", item(&dev, None));
     item(&dev, Some(("totp", AttributeValue::S("k9.AAAA".to_owned()))));

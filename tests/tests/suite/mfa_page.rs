@@ -97,6 +97,14 @@ fn a_person_enrols_an_app_steps_up_by_it_and_uses_a_recovery_code_once() {
     let codes = alice.makes_codes();
     assert_eq!(codes.len(), 10);
 
+    // They were added beside the app, and prove nothing for a day.
+    alice.signs_in();
+    alice.is_challenged();
+    alice.proves("recovery", &codes[0]);
+    alice.page.wait_for_text("#step-up-refused", "added of late");
+    alice.page.press("Escape");
+    dev.advance_ms(86_402_000);
+
     alice.signs_in();
     assert_eq!(alice.page.text("#codes"), "", "they are shown once");
     alice.is_challenged();

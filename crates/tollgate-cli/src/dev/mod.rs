@@ -20,6 +20,7 @@ use crate::{output, secrets};
 use ::authorizer::Authorizer;
 use ::authorizer::https::Https;
 use ::authorizer::settings;
+use ::mfa::notices::Notices;
 use ::otp::Service;
 use ::otp::profiles::{self, Profiles};
 use feed::{Edge, Feed};
@@ -115,10 +116,12 @@ impl Dev {
         let api = api.with_sessions(Arc::clone(&sessions));
         let authorizer = authorizer(args, &policy, &limiter)?;
         let (profiles, outbox) = (profiles_of(args)?, Arc::<Outbox>::default());
+        let notices = Arc::new(Notices::new(profiles.clone(), Arc::clone(&outbox)));
         let otp = Service::new(policy.clone(), Arc::clone(&limiter), otp, profiles, Arc::clone(&outbox));
         let captcha = format!("{:032x}", fastrand::u128(..));
         let otp = otp.with_captcha(Box::new(WafCaptcha::new(&captcha))).with_sessions(Arc::clone(&sessions));
-        let mfa = ::mfa::Service::new(policy.clone(), Arc::clone(&limiter), factors, Arc::clone(&sessions));
+        let mfa =
+            ::mfa::Service::new(policy.clone(), Arc::clone(&limiter), factors, Arc::clone(&sessions), Some(notices));
         let endpoint = connected.endpoint().to_owned();
         Ok(Self {
             policy,

@@ -19,8 +19,14 @@ pub(super) struct Entry {
     to: String,
     channel: String,
     body: String,
-    code: String,
-    purpose: String,
+    /// Of a message with a code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purpose: Option<String>,
+    /// Of a notice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<String>,
 }
 
 /// Takes messages along to where a developer looks.
@@ -54,9 +60,14 @@ impl Outbox {
             to: to.address().to_owned(),
             channel: to.channel().to_string(),
             body: message.text.to_string(),
-            code: message.code.digits().to_owned(),
-            purpose: message.purpose.to_string(),
+            code: Some(message.code.digits().to_owned()),
+            purpose: Some(message.purpose.to_string()),
+            subject: None,
         };
+        self.put(entry);
+    }
+
+    fn put(&self, entry: Entry) {
         let mut kept = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back(entry);
         let surplus = kept.len().saturating_sub(MOST);
@@ -75,6 +86,14 @@ impl Courier for Outbox {
     fn take(&self, errand: Errand) -> impl Future<Output = Result<(), CourierError>> + Send {
         match &errand {
             Errand::Deliver(message) => self.keep(message),
+            Errand::Notify(notice) => self.put(Entry {
+                to: notice.to.address().to_owned(),
+                channel: notice.to.channel().to_string(),
+                body: notice.text.to_string(),
+                code: None,
+                purpose: None,
+                subject: Some(notice.subject.clone()),
+            }),
             Errand::Verified { .. } => self.give(&Credits::of([&errand])),
         }
         ready(Ok(()))

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is under enrolment proves nothing; an app that is enrolled stays until it is removed.
 
+use super::changes::Changed;
 use super::passkey::PasskeyId;
 use super::recovery::CodeHash;
 use super::tries::Tries;
@@ -147,6 +148,8 @@ pub struct Account {
     pub passkeys: BTreeSet<PasskeyId>,
     /// Recovery codes, used up or not.
     pub recovery: Option<Recovery>,
+    /// Changes that can be cancelled, oldest first; some of them are over, until the next one.
+    pub changes: Vec<Changed>,
     /// What was tried of the app, or of the one that is being set up.
     pub totp_tries: Tries,
     /// What was tried of the recovery codes.

@@ -17,6 +17,7 @@ use super::recovery::CodeHash;
 use super::totp::Secret;
 use super::tries::{Tries, Turn};
 use super::write::{Change, Check, Write};
+use crate::audit::{Author, Entry, Event};
 use std::fmt;
 use std::time::Duration;
 use tollgate_core::Timestamp;
@@ -38,6 +39,11 @@ pub enum Verification {
     Locked {
         /// How long until the next one can be tried; `None`: none can.
         retry_after: Option<Duration>,
+    },
+    /// It was right, and nothing is changed by it: there are too many changes that can be cancelled.
+    TooManyChanges {
+        /// How long until there is room.
+        retry_after: Duration,
     },
     /// The account has no such factor. Nothing was counted.
     NotEnrolled,
@@ -86,6 +92,16 @@ impl Attempt<'_> {
         match self {
             Self::App { .. } | Self::Setup { .. } => CodeKind::Totp,
             Self::Recovery(_) => CodeKind::Recovery,
+        }
+    }
+
+    /// What the log says of a right code, if it is more than one of every day.
+    #[must_use]
+    pub fn entry(&self, by: &Author) -> Option<Entry> {
+        match self {
+            Self::App { .. } => None,
+            Self::Setup { .. } => Some(by.did(Event::FactorEnrolled).of(Kind::Totp)),
+            Self::Recovery(_) => Some(by.did(Event::RecoveryCodeUsed).of(Kind::Recovery)),
         }
     }
 

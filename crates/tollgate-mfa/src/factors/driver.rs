@@ -5,12 +5,15 @@
 
 use super::account::{Account, CodeKind, Kind, Pending};
 use super::attempt::{Attempt, Next, Verification, locked};
+use super::cancel::{Announce, Announcement, CHANGE, Changing, Removal, waiting};
+use super::changes::{Altered, Changed, Factor, recorded};
 use super::recovery::{CODES, RecoveryCode};
 use super::storage;
 use super::totp::{Secret, Setup};
-use super::tries::Turn;
+use super::tries::{Tries, Turn};
 use super::vault::{Vault, VaultContext, VaultError};
 use super::write::{Change, Check, Write};
+use crate::audit::{AuditLog, Author, Entry, Event, Logged};
 use crate::error::Result;
 use crate::sessions::Begun;
 use std::time::Duration;
@@ -30,9 +33,22 @@ pub enum Enrolment {
     HasFactor,
 }
 
+/// What becomes of the wish for new recovery codes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Generated {
+    /// These are good, and none that were made before.
+    Codes(Vec<RecoveryCode>),
+    /// The account was changed meanwhile, so that nobody is shown codes that are none.
+    Changed,
+    /// There are too many changes that can be cancelled; there is room again after that time.
+    TooMany(Duration),
+}
+
 /// An account's item, as it was found.
 #[derive(Debug, Clone)]
 pub struct Found {
+    owner: Key,
     pk: String,
     account: Account,
 }
@@ -82,7 +98,7 @@ impl<V: Vault> Factors<V> {
     /// The table gives no answer.
     pub async fn find(&self, owner: &Key) -> Result<Found> {
         let pk = storage::partition_key(owner);
-        Ok(Found { account: read(self.items.begin().read(&pk).await?.as_ref())?, pk })
+        Ok(Found { account: read(self.items.begin().read(&pk).await?.as_ref())?, owner: owner.clone(), pk })
     }
 
     /// Sets an app up that shows `issuer` and `label`, in the place of one that was not confirmed. One write. Whoever `found` the account
@@ -110,14 +126,20 @@ impl<V: Vault> Factors<V> {
         })
     }
 
-    /// Confirms the app that was `found` being set up by a code of it; that code is used by it. One write, and a second one for the right
-    /// code.
+    /// Confirms the app that was `found` being set up by a code of it; that code is used by it. One write, and for the right code two more
+    /// and what announcing takes.
     ///
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the app confirmed.
-    pub async fn confirm(&self, found: &Found, begun: &Begun, code: &str) -> Result<Verification> {
-        let Found { pk, account } = found;
+    pub async fn confirm<A: Announce>(
+        &self,
+        found: &Found,
+        begun: &Begun,
+        code: &str,
+        by: Changing<'_, A>,
+    ) -> Result<Verification> {
+        let Found { owner, pk, account } = found;
         let now = self.items.now();
         let same = |pending: &&Pending| pending.epoch == begun.epoch() && pending.session.as_deref() == begun.session();
         let pending = account.pending.as_ref().filter(same).filter(|pending| pending.until > now);
@@ -126,20 +148,24 @@ impl<V: Vault> Factors<V> {
             return Ok(locked(account.totp_tries, now));
         }
         let secret = self.open(pk, &pending.sealed).await?;
-        Ok(match self.attempt(pk, &Attempt::Setup { pending, secret: &secret, code }).await? {
-            Tried::Is(verification) => verification,
-            // Another app is being set up, or this one was confirmed by the same code.
-            Tried::Changed(_) => Verification::NotEnrolled,
-        })
+        Ok(
+            match self.attempt(owner, pk, &Attempt::Setup { pending, secret: &secret, code }, by.author, Ok(by)).await?
+            {
+                Tried::Is(verification) => verification,
+                // Another app is being set up, or this one was confirmed by the same code.
+                Tried::Changed(_) => Verification::NotEnrolled,
+            },
+        )
     }
 
-    /// Verifies a code of a factor that was `found`. One write, and a second one for the right code.
+    /// Verifies a code of a factor that was `found`. One write, and a second one for the right code, which
+    /// is logged if it is a recovery code. So is what locks the factor.
     ///
     /// # Errors
     ///
     /// The table or the vault gives no answer; the try may have been counted, and the code used.
-    pub async fn verify(&self, found: Found, kind: CodeKind, code: &str) -> Result<Verification> {
-        let Found { pk, mut account } = found;
+    pub async fn verify(&self, found: Found, kind: CodeKind, code: &str, by: &Author) -> Result<Verification> {
+        let Found { owner, pk, mut account } = found;
         for _ in 0..Self::MOST_ROUNDS {
             let (tries, now) = (account.tries(kind), self.items.now());
             let tried = match (kind, &account.totp) {
@@ -150,50 +176,87 @@ impl<V: Vault> Factors<V> {
                     let secret = self.open(&pk, &app.sealed).await?;
                     let reseal = self.resealed(&pk, &app.sealed, &secret).await;
                     let attempt = Attempt::App { sealed: &app.sealed, secret: &secret, code, reseal: &reseal };
-                    self.attempt(&pk, &attempt).await?
+                    self.attempt(&owner, &pk, &attempt, by, Err::<Changing<'_, Untold>, _>(&account.changes)).await?
                 }
                 (CodeKind::Recovery, _) => {
                     let code = RecoveryCode::parse(code).map(|code| code.hash(&pk));
-                    self.attempt(&pk, &Attempt::Recovery(code)).await?
+                    self.attempt(
+                        &owner,
+                        &pk,
+                        &Attempt::Recovery(code),
+                        by,
+                        Err::<Changing<'_, Untold>, _>(&account.changes),
+                    )
+                    .await?
                 }
             };
             match tried {
                 Tried::Is(verification) => return Ok(verification),
+                // Another factor may be in the place of the one that was judged, and must not prove what that does.
+                Tried::Changed(changed) if changed.changes != account.changes => break,
                 Tried::Changed(changed) => account = *changed,
             }
         }
         Err(self.items.begin().contended().into())
     }
 
-    /// Makes new recovery codes; all that were made before are good no longer. `None` if somebody else has made some meanwhile, so that
-    /// nobody is shown codes that are none. One write.
+    /// Makes new recovery codes; all that were made before are good no longer, unless that is cancelled. Two writes, and what announcing
+    /// takes.
     ///
     /// # Errors
     ///
-    /// The table gives no answer; the old codes may be gone, and nobody knows the new ones.
-    pub async fn generate(&self, owner: &Key) -> Result<Option<Vec<RecoveryCode>>> {
-        let found = self.find(owner).await?;
+    /// The table gives no answer, or the change cannot be announced; the old codes may be gone, and nobody knows the new ones.
+    pub async fn generate<A: Announce>(&self, by: Changing<'_, A>) -> Result<Generated> {
+        let found = self.find(by.owner).await?;
         let codes = (0..CODES).map(|_| RecoveryCode::random()).collect::<Result<Vec<_>>>()?;
         let hashes = codes.iter().map(|code| code.hash(&found.pk)).collect();
-        let seen = found.account.recovery.map(|recovery| recovery.since);
-        let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, self.items.now()));
-        Ok(matches!(send(&self.items.begin(), &found.pk, &write).await?, Met::Applied(_)).then_some(codes))
+        let now = self.items.now();
+        let altered = found.account.adds(Factor::Recovery, now);
+        let change = match self.announce(by, &found.account, altered).await? {
+            Ok(change) => change,
+            Err(wait) => return Ok(Generated::TooMany(wait)),
+        };
+        let seen = found.account.recovery.as_ref().map(|recovery| recovery.since);
+        let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, now));
+        let write = match recorded(write, &found.account, change, now) {
+            Ok(write) => write,
+            Err(room) => return Ok(Generated::TooMany(waiting(room, now))),
+        };
+        let entry = by.entry(Event::CodesGenerated, change);
+        let sent = self.send_logged(&self.items.begin(), by.owner, &write, &entry, by.author).await?;
+        Ok(match sent {
+            Logged::Applied => Generated::Codes(codes),
+            Logged::Refused(_) => Generated::Changed,
+        })
     }
 
-    /// Removes a factor, and says whether there was one: of passkeys all are removed. One write, and one more for each passkey.
+    /// Removes a factor: of passkeys all. Two writes, one more for each passkey, and what announcing takes.
     ///
     /// # Errors
     ///
-    /// The table gives no answer; it may be removed.
-    pub async fn remove(&self, owner: &Key, kind: Kind) -> Result<bool> {
-        let write = Write::new([Check::Has(kind)], Change::Remove(kind));
-        let before = if kind == Kind::Passkey { self.find(owner).await?.account } else { Account::default() };
-        let sent = send(&self.items.begin(), &storage::partition_key(owner), &write).await?;
-        let is_removed = matches!(sent, Met::Applied(_));
-        if is_removed {
-            self.drop_passkeys(owner, &before).await;
-        }
-        Ok(is_removed)
+    /// The table gives no answer, or the change cannot be announced; it may be removed.
+    pub async fn remove<A: Announce>(&self, kind: Kind, by: Changing<'_, A>) -> Result<Removal> {
+        let altered = match kind {
+            Kind::Totp => Altered::Removed(Factor::Totp),
+            Kind::Recovery => Altered::Removed(Factor::Recovery),
+            Kind::Passkey => Altered::RemovedPasskeys,
+        };
+        self.take_away(by, altered, &Write::new([Check::Has(kind)], Change::Remove(kind))).await
+    }
+
+    /// The write that makes an app the account's, once that is announced.
+    async fn told<A: Announce>(
+        &self,
+        by: Changing<'_, A>,
+        seen: &Account,
+        write: Write,
+    ) -> Result<std::result::Result<(Write, Changed), Duration>> {
+        let now = self.items.now();
+        let change = match self.announce(by, seen, seen.adds(Factor::Totp, now)).await? {
+            Ok(change) => change,
+            Err(wait) => return Ok(Err(wait)),
+        };
+        Ok(recorded(write, seen, change, now).map(|write| (write, change)).map_err(|room| waiting(room, now)))
     }
 
     async fn open(&self, pk: &str, sealed: &str) -> Result<Secret> {
@@ -215,7 +278,16 @@ impl<V: Vault> Factors<V> {
         }
     }
 
-    async fn attempt(&self, pk: &str, attempt: &Attempt<'_>) -> Result<Tried> {
+    /// A right code is a change of factors where somebody is named who makes it; else those changes have to be what was seen of the account.
+    async fn attempt<A: Announce>(
+        &self,
+        owner: &Key,
+        pk: &str,
+        attempt: &Attempt<'_>,
+        by: &Author,
+        changing: std::result::Result<Changing<'_, A>, &[Changed]>,
+    ) -> Result<Tried> {
+        let seen = changing.as_ref().err().copied();
         // With a deadline of its own: the vault may have taken long.
         let (call, now) = (&self.items.begin(), self.items.now());
         let counted = match send(call, pk, &attempt.count(now)).await? {
@@ -225,14 +297,74 @@ impl<V: Vault> Factors<V> {
                 return Ok(uncounted.map_or(Tried::Changed(account), Tried::Is));
             }
         };
+        if seen.is_some_and(|seen| counted.changes != seen) {
+            return Ok(Tried::Changed(counted));
+        }
         // By the clock as it is now: the answer to the first write may have been what set it right.
-        Ok(match attempt.counted(&counted, self.items.now()) {
-            Next::Done(verification) => Tried::Is(verification),
-            Next::Write(write) => match send(call, pk, &write).await? {
-                Met::Applied(_) => Tried::Is(Verification::Verified),
-                Met::Refused(account) => Tried::Is(attempt.unmarked(&account, now)),
+        let write = match attempt.counted(&counted, self.items.now()) {
+            Next::Done(verification) => {
+                self.say_if_locked(owner, attempt.kind(), counted.tries(attempt.kind()), by).await?;
+                return Ok(Tried::Is(verification));
+            }
+            Next::Write(write) => write,
+        };
+        let (write, change) = match changing {
+            Ok(changing) => match self.told(changing, &counted, write).await? {
+                Ok((write, change)) => (write, Some(change)),
+                Err(retry_after) => return Ok(Tried::Is(Verification::TooManyChanges { retry_after })),
             },
-        })
+            Err(_) => (write, None),
+        };
+        let entry = attempt.entry(by).map(|entry| match change {
+            Some(change) => entry.with(CHANGE, change.id),
+            None => entry,
+        });
+        // With a deadline of its own: announcing may have taken long.
+        let call = &self.items.begin();
+        let refused = match entry {
+            Some(entry) => match self.send_logged(call, owner, &write, &entry, by).await? {
+                Logged::Applied => None,
+                Logged::Refused(found) => Some(read(found.as_ref())?),
+            },
+            None => match send(call, pk, &write).await? {
+                Met::Applied(_) => None,
+                Met::Refused(account) => Some(*account),
+            },
+        };
+        let refused = refused.map(|account| attempt.unmarked(&account, now));
+        Ok(Tried::Is(refused.unwrap_or(Verification::Verified)))
+    }
+
+    /// A wrong code was counted: the log has the one from which on there is a wait, or a longer one, or no next one.
+    async fn say_if_locked(&self, owner: &Key, kind: CodeKind, tries: Tries, by: &Author) -> Result<()> {
+        if !tries.is_a_step() {
+            return Ok(());
+        }
+        let entry = by.did(Event::FactorLocked).of(Kind::from(kind)).with("wrong_codes", tries.wrong);
+        AuditLog::new(&self.items, by.retention).append(owner, &entry).await?;
+        Ok(())
+    }
+
+    /// Writes the account's item, and to its log, or neither.
+    pub(super) async fn send_logged(
+        &self,
+        call: &Call<'_>,
+        owner: &Key,
+        write: &Write,
+        entry: &Entry,
+        by: &Author,
+    ) -> Result<Logged> {
+        let log = AuditLog::new(&self.items, by.retention);
+        log.append_with(call, owner, entry, &storage::partition_key(owner), &storage::render(write)).await
+    }
+}
+
+/// Nobody: for codes that change nothing.
+enum Untold {}
+
+impl Announce for Untold {
+    async fn announce(&self, _: &Announcement) -> Result<()> {
+        match *self {}
     }
 }
 
@@ -256,6 +388,6 @@ pub(super) async fn send(call: &Call<'_>, pk: &str, write: &Write) -> Result<Met
     })
 }
 
-fn read(found: Option<&tollgate_dynamodb::attributes::Attributes>) -> Result<Account> {
+pub(super) fn read(found: Option<&tollgate_dynamodb::attributes::Attributes>) -> Result<Account> {
     Ok(storage::to_account(found).map_err(tollgate_dynamodb::Error::from)?)
 }

@@ -11,6 +11,8 @@
 //! | [`account`] | what is remembered of an account |
 //! | [`write`](mod@write) | the conditional writes on it, as data |
 //! | [`attempt`] | the protocol of a code: count, compare, mark |
+//! | [`changes`] | what was changed of late, how it is cancelled, and what factors prove meanwhile |
+//! | [`cancel`] | changes against the table: told before they are made, and cancelled |
 //! | `storage` | those writes as DynamoDB expressions, the item as attributes |
 //! | [`vault`] | who seals the secrets that have to be read again |
 //! | [`driver`] | [`Factors`]: drives them against the table |
@@ -30,6 +32,8 @@
 
 pub mod account;
 pub mod attempt;
+pub mod cancel;
+pub mod changes;
 pub mod driver;
 pub mod passkey;
 pub mod recovery;
@@ -42,7 +46,9 @@ pub mod write;
 
 pub use account::{Account, CodeKind, Kind, Pending, Recovery, Totp};
 pub use attempt::{Attempt, Verification};
-pub use driver::{Enrolment, Factors, Found};
+pub use cancel::{Announce, Announcement, Cancellable, Changing, Removal};
+pub use changes::{Altered, CancelToken, ChangeId, Changed, Factor, MOST_CHANGES, Standing, Taken};
+pub use driver::{Enrolment, Factors, Found, Generated};
 pub use passkey::{Asked, Asserted, MOST_PASSKEYS, Passkey, PasskeyId, Registered, RelyingParty};
 pub use recovery::{CodeHash, RecoveryCode};
 pub use tries::{Tries, Turn};

@@ -18,6 +18,9 @@
 //!            REMOVE #pending, … ADD #passkeys :passkeys
 //! its end    contains(#passkeys, :passkey)
 //!            REMOVE #pending, … DELETE #passkeys :passkeys
+//! changed    #changes = :were, or attribute_not_exists(#changes)                                (beside the checks of a change of factors)
+//!            SET #changes = :changes, or REMOVE #changes                                        (beside what it does)
+//! patch      SET #totp = …, … or REMOVE #totp, …; ADD or DELETE #passkeys :…                    (what is cancelled)
 //! remove     attribute_exists(#totp)
 //!            REMOVE #totp, …, #pending, …, #wrong, #last
 //! ```
@@ -26,6 +29,7 @@
 //! [`Write::apply`] does, no more and no less; tests compare them.
 
 use super::account::{Account, CodeKind, Kind, Pending, Recovery, Totp};
+use super::changes::{Changed, Part, PasskeysPart, Patch};
 use super::passkey::{MOST_PASSKEYS, PasskeyId};
 use super::recovery::CodeHash;
 use super::tries::Tries;
@@ -45,6 +49,10 @@ const TOTP_STEP: &str = "totp_step";
 const PASSKEYS: &str = "passkeys";
 const RECOVERY: &str = "recovery";
 const RECOVERY_SINCE: &str = "recovery_since";
+const CHANGES: &str = "changes";
+
+/// Changes are written in one text, with this between.
+const BETWEEN: char = ' ';
 
 /// The partition key of an account's item.
 #[must_use]
@@ -74,7 +82,13 @@ fn attributes_of(kind: Kind) -> &'static [&'static str] {
 pub fn render(write: &Write) -> Expressions {
     let mut out = Expressions::default();
     let checks: Vec<_> = write.checks.iter().map(|c| check(&mut out, c)).collect();
-    let update = change(&mut out, &write.change);
+    let mut update = change(&mut out, &write.change);
+    match &write.changes {
+        None => {}
+        Some(changes) if changes.is_empty() => update.remove(&mut out, &[CHANGES]),
+        Some(changes) => update.set(&mut out, CHANGES, string(written(changes))),
+    }
+    let update = update.text();
     Expressions { condition: checks.join(" AND "), update, ..out }
 }
 
@@ -84,6 +98,10 @@ fn name(out: &mut Expressions, attribute: &str) -> String {
 
 fn check(out: &mut Expressions, check: &Check) -> String {
     let (attribute, operator, placeholder, value) = match check {
+        Check::ChangesAre(changes) if changes.is_empty() => {
+            return format!("attribute_not_exists({})", name(out, CHANGES));
+        }
+        Check::ChangesAre(changes) => (CHANGES, "=", ":were", string(written(changes))),
         Check::NoApp => return format!("attribute_not_exists({})", name(out, TOTP)),
         // The table keeps no empty set.
         Check::NoFactor => {
@@ -159,7 +177,59 @@ impl Update {
     }
 }
 
-fn change(out: &mut Expressions, change: &Change) -> String {
+fn written(changes: &[Changed]) -> String {
+    changes.iter().map(Changed::to_string).collect::<Vec<_>>().join(&BETWEEN.to_string())
+}
+
+fn patch(out: &mut Expressions, update: &mut Update, patch: &Patch) {
+    let tries = |out: &mut Expressions, update: &mut Update, kind| {
+        let (wrong, last) = tries_of(kind);
+        update.remove(out, &[wrong, last]);
+    };
+    match &patch.totp {
+        Part::Keep => {}
+        Part::Drop => update.remove(out, attributes_of(Kind::Totp)),
+        Part::Put(app) => put_app(out, update, app),
+    }
+    if patch.totp != Part::Keep {
+        tries(out, update, CodeKind::Totp);
+    }
+    match &patch.recovery {
+        Part::Keep => {}
+        Part::Drop => update.remove(out, attributes_of(Kind::Recovery)),
+        Part::Put(recovery) => {
+            // The table keeps no empty set.
+            match recovery.codes.is_empty() {
+                true => update.remove(out, &[RECOVERY]),
+                false => update.set(out, RECOVERY, binaries(recovery.codes.iter().map(|code| &code.0))),
+            }
+            update.set(out, RECOVERY_SINCE, number(recovery.since.as_nanos()));
+        }
+    }
+    if patch.recovery != Part::Keep {
+        tries(out, update, CodeKind::Recovery);
+    }
+    match &patch.passkeys {
+        PasskeysPart::Keep => {}
+        PasskeysPart::Drop => update.remove(out, attributes_of(Kind::Passkey)),
+        PasskeysPart::Add(ids) => {
+            let (passkeys, added) = (name(out, PASSKEYS), out.value(":added", binaries(ids.iter().map(|id| &id.0))));
+            update.add.push(format!("{passkeys} {added}"));
+        }
+        PasskeysPart::Remove(id) => {
+            let (passkeys, removed) = (name(out, PASSKEYS), out.value(":removed", binaries([&id.0])));
+            update.delete.push(format!("{passkeys} {removed}"));
+        }
+    }
+}
+
+fn put_app(out: &mut Expressions, update: &mut Update, app: &Totp) {
+    update.set(out, TOTP, string(&app.sealed));
+    update.set(out, TOTP_SINCE, number(app.since.as_nanos()));
+    update.set(out, TOTP_STEP, number(app.step));
+}
+
+fn change(out: &mut Expressions, change: &Change) -> Update {
     let mut update = Update::default();
     match change {
         Change::Enrol(Pending { sealed, until, epoch, session }) => {
@@ -177,11 +247,8 @@ fn change(out: &mut Expressions, change: &Change) -> String {
             update.set.push(format!("{wrong} = if_not_exists({wrong}, {zero}) + {one}"));
             update.set(out, last, number(now.as_nanos()));
         }
-        Change::Confirm(Totp { sealed, since, step }) => {
-            update.set(out, TOTP, string(sealed));
-            update.set(out, TOTP_SINCE, number(since.as_nanos()));
-            update.set(out, TOTP_STEP, number(step));
-        }
+        Change::Confirm(app) => put_app(out, &mut update, app),
+        Change::Patch(of) => patch(out, &mut update, of),
         Change::Pass { step, sealed } => {
             update.set(out, TOTP_STEP, number(step));
             update.set(out, TOTP, string(sealed));
@@ -212,7 +279,7 @@ fn change(out: &mut Expressions, change: &Change) -> String {
     if pending {
         update.remove(out, &[PENDING, PENDING_UNTIL, PENDING_EPOCH, PENDING_SESSION]);
     }
-    update.text()
+    update
 }
 
 /// Reads an item; none is an account without factors.
@@ -243,6 +310,11 @@ pub fn to_account(found: Option<&Attributes>) -> Result<Account> {
         let codes = attributes::byte_strings(found, RECOVERY)?.into_iter().map(CodeHash).collect();
         Ok::<_, tollgate_core::Error>(Recovery { since: instant(RECOVERY_SINCE)?, codes })
     };
+    let changes = || {
+        let text = attributes::text(found, CHANGES)?;
+        let wrong = |_| tollgate_core::Error::Stored { attribute: CHANGES.to_owned(), found: text.to_owned() };
+        text.split(BETWEEN).map(|change| change.parse().map_err(wrong)).collect::<Result<Vec<Changed>>>()
+    };
     let tries = |kind| {
         let (wrong, last) = tries_of(kind);
         let last = attributes::optional(found, last)?.map(Timestamp::from_nanos).unwrap_or_default();
@@ -253,6 +325,7 @@ pub fn to_account(found: Option<&Attributes>) -> Result<Account> {
         totp: has(TOTP).then(totp).transpose()?,
         passkeys: attributes::byte_strings(found, PASSKEYS)?.into_iter().map(PasskeyId).collect(),
         recovery: has(RECOVERY_SINCE).then(recovery).transpose()?,
+        changes: has(CHANGES).then(changes).transpose()?.unwrap_or_default(),
         totp_tries: tries(CodeKind::Totp)?,
         recovery_tries: tries(CodeKind::Recovery)?,
     })

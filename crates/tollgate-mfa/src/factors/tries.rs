@@ -63,6 +63,12 @@ impl Tries {
         Self { wrong: self.wrong + 1, last: now }
     }
 
+    /// Whether the last one made the wait longer, or was the last of all.
+    #[must_use]
+    pub fn is_a_step(&self) -> bool {
+        Self::WAITS.iter().any(|(below, _)| self.wrong == *below)
+    }
+
     /// How many more there can be.
     #[must_use]
     pub fn left(&self) -> u32 {

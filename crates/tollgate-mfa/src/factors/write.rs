@@ -4,6 +4,7 @@
 //! checks hold, and then all of it.
 
 use super::account::{Account, CodeKind, Kind, Pending, Recovery, Totp};
+use super::changes::{Changed, Part, PasskeysPart, Patch};
 use super::passkey::{MOST_PASSKEYS, PasskeyId};
 use super::recovery::CodeHash;
 use super::tries::{Tries, Turn};
@@ -41,6 +42,8 @@ pub enum Check {
     RoomForPasskey,
     /// There is such a factor.
     Has(Kind),
+    /// These changes are remembered, and no others.
+    ChangesAre(Vec<Changed>),
 }
 
 impl Check {
@@ -66,6 +69,7 @@ impl Check {
             Self::Has(Kind::Totp) => app.is_some(),
             Self::Has(Kind::Passkey) => !account.passkeys.is_empty(),
             Self::Has(Kind::Recovery) => account.recovery.is_some(),
+            Self::ChangesAre(changes) => account.changes == *changes,
         }
     }
 }
@@ -96,6 +100,8 @@ pub enum Change {
     RemovePasskey(PasskeyId),
     /// A factor is removed; of passkeys all are.
     Remove(Kind),
+    /// Factors are put back or dropped.
+    Patch(Patch),
 }
 
 /// One conditional write of one item.
@@ -105,13 +111,15 @@ pub struct Write {
     pub checks: Vec<Check>,
     /// What becomes of it.
     pub change: Change,
+    /// The changes of factors that are remembered from then on; `None`: those that were.
+    pub changes: Option<Vec<Changed>>,
 }
 
 impl Write {
     /// A write of `change` where all of `checks` hold.
     #[must_use]
     pub fn new(checks: impl Into<Vec<Check>>, change: Change) -> Self {
-        Self { checks: checks.into(), change }
+        Self { checks: checks.into(), change, changes: None }
     }
 
     /// The item after the write, or `None` if its condition does not hold and nothing is written.
@@ -120,6 +128,9 @@ impl Write {
         let mut account = account.cloned().unwrap_or_default();
         self.checks.iter().all(|check| check.holds(&account)).then(|| {
             self.change.make(&mut account);
+            if let Some(changes) = &self.changes {
+                account.changes.clone_from(changes);
+            }
             account
         })
     }
@@ -135,7 +146,7 @@ impl Change {
             // Whoever has set it up may have done so while there was less to prove.
             Self::Confirm(_) => (Some(CodeKind::Totp), true),
             Self::Generate(..) => (Some(CodeKind::Recovery), true),
-            Self::AddPasskey(_) | Self::RemovePasskey(_) => (None, true),
+            Self::AddPasskey(_) | Self::RemovePasskey(_) | Self::Patch(_) => (None, true),
             Self::Remove(kind) => (kind.of_codes(), true),
         }
     }
@@ -174,9 +185,33 @@ impl Change {
             Self::RemovePasskey(id) => {
                 account.passkeys.remove(id);
             }
+            Self::Patch(patch) => patch.make(account),
             Self::Remove(Kind::Totp) => account.totp = None,
             Self::Remove(Kind::Passkey) => account.passkeys.clear(),
             Self::Remove(Kind::Recovery) => account.recovery = None,
+        }
+    }
+}
+
+impl Patch {
+    fn make(&self, account: &mut Account) {
+        match &self.totp {
+            Part::Keep => {}
+            Part::Drop => (account.totp, account.totp_tries) = (None, Tries::default()),
+            Part::Put(app) => (account.totp, account.totp_tries) = (Some(app.clone()), Tries::default()),
+        }
+        match &self.recovery {
+            Part::Keep => {}
+            Part::Drop => (account.recovery, account.recovery_tries) = (None, Tries::default()),
+            Part::Put(codes) => (account.recovery, account.recovery_tries) = (Some(codes.clone()), Tries::default()),
+        }
+        match &self.passkeys {
+            PasskeysPart::Keep => {}
+            PasskeysPart::Drop => account.passkeys.clear(),
+            PasskeysPart::Add(ids) => account.passkeys.extend(ids),
+            PasskeysPart::Remove(id) => {
+                account.passkeys.remove(id);
+            }
         }
     }
 }

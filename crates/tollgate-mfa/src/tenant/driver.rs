@@ -6,10 +6,11 @@
 use super::document::Tenant;
 use super::judge::Held;
 use super::storage;
+use crate::audit::{AuditLog, Author, Event, Logged};
 use crate::error::Result;
 use crate::factors;
 use tollgate_core::Key;
-use tollgate_dynamodb::{Error, Items, Updated};
+use tollgate_dynamodb::{Error, Items};
 use tollgate_policy::{FactorRules, TenantRules};
 
 /// The tenant of an account like `tenant:acme,user:alice`; `None` if it has none.
@@ -30,14 +31,17 @@ pub async fn find(items: &Items, tenant: &Key, file: &FactorRules) -> Result<Ten
     Ok(tenant.unwrap_or_else(|| Tenant::of_file(file)))
 }
 
-/// Puts `next` in the place of version `seen`, and says whether that was there. One write.
+/// Puts `next` in the place of version `seen`, and says whether that was there. One logged write.
 ///
 /// # Errors
 ///
 /// The table gives no answer; it may have been put.
-pub async fn put(items: &Items, tenant: &Key, seen: u64, next: &Tenant) -> Result<bool> {
-    let put = items.begin().update(&storage::partition_key(tenant), &storage::put(next, seen)).await?;
-    Ok(matches!(put, Updated::Applied(_)))
+pub async fn put(items: &Items, tenant: &Key, seen: u64, next: &Tenant, by: &Author) -> Result<bool> {
+    let entry = by.did(Event::TenantPolicyChanged).with("version_before", seen).with("version_after", next.version);
+    let (log, call) = (AuditLog::new(items, by.retention), items.begin());
+    let (pk, change) = (storage::partition_key(tenant), storage::put(next, seen));
+    let put = log.append_with(&call, tenant, &entry, &pk, &change).await?;
+    Ok(matches!(put, Logged::Applied))
 }
 
 /// The rules that are in force for an account: those of its tenant, and the file's. One read, none for an account without tenant.
@@ -59,5 +63,5 @@ pub async fn of_account(items: &Items, account: &Key, file: &TenantRules) -> Res
 /// The table gives no answer.
 pub async fn held(items: &Items, account: &Key) -> Result<Held> {
     let found = items.begin().read(&factors::storage::partition_key(account)).await?;
-    Ok(Held::of(&factors::storage::to_account(found.as_ref()).map_err(Error::from)?))
+    Ok(Held::of(&factors::storage::to_account(found.as_ref()).map_err(Error::from)?, items.now()))
 }

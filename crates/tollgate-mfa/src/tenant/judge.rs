@@ -5,6 +5,7 @@
 use crate::distinct::distinct;
 use crate::factors::{Account, Kind, Tries};
 use std::collections::BTreeSet;
+use tollgate_core::Timestamp;
 use tollgate_policy::{FactorKind, FactorRules};
 
 /// What an account has.
@@ -14,6 +15,10 @@ pub struct Held {
     pub kinds: BTreeSet<FactorKind>,
     /// Those of them that no code can be tried of any more.
     pub locked: BTreeSet<FactorKind>,
+    /// Those of which all that there are were added of late: nobody is kept from what he has by what a thief adds.
+    pub cooling: BTreeSet<FactorKind>,
+    /// Whether something was taken away of late: then what is sent is no whole factor.
+    pub is_weakened: bool,
 }
 
 /// What a right code proves.
@@ -50,7 +55,7 @@ impl From<Kind> for FactorKind {
 impl Held {
     /// What an account has; recovery codes that are used up are none.
     #[must_use]
-    pub fn of(account: &Account) -> Self {
+    pub fn of(account: &Account, now: Timestamp) -> Self {
         let has = |kind: Kind| match kind {
             Kind::Totp => account.totp.is_some(),
             Kind::Passkey => !account.passkeys.is_empty(),
@@ -60,7 +65,13 @@ impl Held {
         // What nobody can guess is never locked.
         let is_locked = |kind: &&Kind| kind.of_codes().is_some_and(|kind| account.tries(kind).wrong >= Tries::MOST);
         let locked = held.iter().filter(is_locked).map(|kind| FactorKind::from(*kind)).collect();
-        Self { kinds: held.into_iter().map(FactorKind::from).collect(), locked }
+        let cools = |kind: &&Kind| {
+            let mut of_it = account.factors().filter(|factor| factor.kind() == **kind);
+            of_it.all(|factor| account.cooling(factor, now).is_some())
+        };
+        let cooling = held.iter().filter(cools).map(|kind| FactorKind::from(*kind)).collect();
+        let is_weakened = account.weakened_until(now).is_some();
+        Self { kinds: held.into_iter().map(FactorKind::from).collect(), locked, cooling, is_weakened }
     }
 
     /// The same with one more.
@@ -107,12 +118,14 @@ pub fn judge<A: AsRef<str>, B: AsRef<str>>(
         return Err(Refused::SameFactor);
     }
     // A wait is not enough: whoever guesses on purpose must not be able to choose the weaker one.
-    let stronger = rules.enrollable().find(|other| held.kinds.contains(other) && !held.locked.contains(other));
+    let counts = |other: &FactorKind| !held.locked.contains(other) && !held.cooling.contains(other);
+    let stronger = rules.enrollable().find(|other| held.kinds.contains(other) && counts(other));
     if let Some(stronger) = stronger.filter(|_| kind.is_sent()) {
         return Err(Refused::Stronger(stronger));
     }
     // By the strongest: a kind that is required beside it must not make it less.
     let is_strong_enough = rules.required.last().is_none_or(|strongest| kind >= *strongest);
     let is_complete = missing(rules, held).is_empty();
-    Ok(if is_strong_enough && is_complete { Proves::Everything } else { Proves::Enrolment })
+    let is_whole = !(kind.is_sent() && held.is_weakened);
+    Ok(if is_strong_enough && is_complete && is_whole { Proves::Everything } else { Proves::Enrolment })
 }

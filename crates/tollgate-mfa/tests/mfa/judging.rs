@@ -51,7 +51,7 @@ fn one_of_the_classes_and_one_of_the_methods_are_enough_and_both_are_needed() {
 fn a_record_of_another_epoch_and_a_token_from_before_the_revocation_are_revoked() {
     let verified = |epoch| Verified { authentication: authentication(NOW, Some("mfa"), &[]), epoch };
     let session = |epoch| Some(Session { verified: Some(verified(epoch)), ..Session::default() });
-    let subject = Subject { epoch: 3, revoked: Some(at(NOW - 60)) };
+    let subject = Subject { epoch: 3, revoked: Some(at(NOW - 60)), spared: None };
     let judge = |token, session| Evidence { token, subject, session }.judge(&required(&["mfa"], &[]), at(NOW));
     assert!(judge(None, session(3)).is_ok());
     assert_eq!(judge(None, session(2)), Err(Shortcoming::Revoked));

@@ -22,7 +22,7 @@ fn rules(allowed: &[FactorKind], required: &[FactorKind], minimum: u32) -> Facto
 }
 
 fn held(kinds: &[FactorKind], locked: &[FactorKind]) -> Held {
-    Held { kinds: set(kinds), locked: set(locked) }
+    Held { kinds: set(kinds), locked: set(locked), ..Held::default() }
 }
 
 fn methods(kind: FactorKind) -> &'static [&'static str] {
@@ -64,7 +64,7 @@ fn some_rules() -> impl Strategy<Value = FactorRules> {
 fn some_held() -> impl Strategy<Value = Held> {
     (kinds(), kinds()).prop_map(|(kinds, locked)| {
         let kinds: BTreeSet<_> = kinds.into_iter().filter(|kind| !kind.is_sent()).collect();
-        Held { locked: kinds.intersection(&locked).copied().collect(), kinds }
+        Held { locked: kinds.intersection(&locked).copied().collect(), kinds, ..Held::default() }
     })
 }
 

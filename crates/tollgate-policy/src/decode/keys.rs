@@ -160,8 +160,21 @@ pub(super) const BODY: KeyList = KeyList { table: "body", keys: &["type", "conte
 
 pub(super) const LOGGING: KeyList = KeyList { table: "logging", keys: &["destination", "keep"] };
 
-pub(super) const MFA: KeyList =
-    KeyList { table: "mfa", keys: &["issuer", "acr", "max_age", "enrol_acr", "first_factor", "passkeys", "tenants"] };
+pub(super) const MFA: KeyList = KeyList {
+    table: "mfa",
+    keys: &[
+        "issuer",
+        "acr",
+        "max_age",
+        "enrol_acr",
+        "first_factor",
+        "audit_retention",
+        "cooldown",
+        "cancel_url",
+        "passkeys",
+        "tenants",
+    ],
+};
 
 pub(super) const PASSKEYS: KeyList =
     KeyList { table: "passkeys", keys: &["rp_id", "origins", "user_verification", "timeout"] };

@@ -2,6 +2,7 @@
 
 use super::fields::{self, Fields, Node};
 use super::keys;
+use super::lock::RangedDuration;
 use super::passkeys;
 use super::step_up;
 use super::tenants;
@@ -16,6 +17,21 @@ const ISSUER_EXAMPLE: &str = "\"Example Ltd\"";
 const ACR: &str = "mfa";
 const ENROL_ACR: &str = "mfa-enrol";
 const MAX_AGE: Duration = Duration::from_secs(300);
+
+const COOLDOWN: RangedDuration = RangedDuration {
+    what: "cooldown",
+    least: MfaRules::SHORTEST_COOLDOWN,
+    most: MfaRules::LONGEST_COOLDOWN,
+    example: "\"24h\"",
+};
+
+const CANCEL_EXAMPLE: &str = "\"https://login.example.com/cancel#{token}\"";
+const RETENTION: RangedDuration = RangedDuration {
+    what: "audit_retention",
+    least: MfaRules::SHORTEST_RETENTION,
+    most: MfaRules::LONGEST_RETENTION,
+    example: "\"400day\"",
+};
 
 /// `Some(None)` if there is no `[mfa]`, `None` if it has a mistake.
 #[allow(clippy::option_option)]
@@ -40,6 +56,18 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         Some(node) => step_up::methods(report, node, "first_factor"),
         None => Some(vec![MfaRules::FIRST_FACTOR.to_owned()]),
     };
+    let cooldown = match fields.get("cooldown") {
+        Some(node) => COOLDOWN.read(report, node),
+        None => Some(MfaRules::SHORTEST_COOLDOWN),
+    };
+    let cancel_url = match fields.get("cancel_url") {
+        Some(node) => cancel_url(report, node).map(Some),
+        None => Some(None),
+    };
+    let audit_retention = match fields.get("audit_retention") {
+        Some(node) => RETENTION.read(report, node),
+        None => Some(MfaRules::RETENTION),
+    };
     let passkeys = passkeys::decode(report, fields.get("passkeys"));
     let tenants = tenants::decode(report, fields.get("tenants"));
     has_lasting_accounts(report, &fields.span(), identity);
@@ -55,6 +83,9 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         max_age: max_age?,
         enrol_acr,
         first_factor: first_factor?,
+        cooldown: cooldown?,
+        cancel_url: cancel_url?,
+        audit_retention: audit_retention?,
         passkeys: passkeys?,
         tenants: tenants?,
     }))
@@ -80,6 +111,26 @@ fn issuer(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {
     if !is_fine {
         let message = format!("issuer must be 1 to {} bytes without colon, not {text:?}", MfaRules::LONGEST_ISSUER);
         report.error(&node.span(), message, format!("write it like {ISSUER_EXAMPLE}"));
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// A link in a message is followed by people: a page, over TLS unless it is on this machine, and the token in it once.
+fn cancel_url(report: &mut Report<'_>, node: Node<'_>) -> Option<String> {
+    let text = fields::text(report, node, "cancel_url", CANCEL_EXAMPLE)?;
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://localhost"));
+    let is_fine = host.is_some_and(|rest| !rest.is_empty())
+        && text.matches(MfaRules::TOKEN).count() == 1
+        && text.len() <= MfaRules::LONGEST_CANCEL_URL
+        && !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    if !is_fine {
+        let message = format!(
+            "cancel_url must be a page at https://, with {} once and {} bytes at most, not {text:?}",
+            MfaRules::TOKEN,
+            MfaRules::LONGEST_CANCEL_URL
+        );
+        report.error(&node.span(), message, format!("write it like {CANCEL_EXAMPLE}"));
         return None;
     }
     Some(text.to_owned())

@@ -280,6 +280,13 @@ fn second_factors() {
     one(personal, "2:1", "[mfa] needs a `user` that is no personal value");
     one("version = 1\n[mfa]\nissuer = 'a'\nmax_age = '2day'", "4:11", "max_age must be at most 86400 s, not \"2day\"");
     let mfa = |rest: &str| format!("version = 1\n[mfa]\nissuer = 'a'\n{rest}");
+    one(&mfa("cooldown = '1h'"), "4:12", "cooldown must be");
+    one(&mfa("cooldown = '73h'"), "4:12", "cooldown must be");
+    for url in
+        ["http://x.org/{token}", "https://x.org/", "https://x.org/{token}{token}", "https://", "https://x.org/ {token}"]
+    {
+        one(&mfa(&format!("cancel_url = '{url}'")), "4:14", "cancel_url must be a page at https://");
+    }
     one(&mfa("enrol_acr = 'mfa'"), "4:13", "`enrol_acr` is the same as `acr`");
     one(&mfa("acr = 'mfa-enrol'"), "4:7", "`enrol_acr` is the same as `acr`");
     one(&mfa("first_factor = []"), "4:16", "`first_factor` must have 1 to 16 values, not 0");

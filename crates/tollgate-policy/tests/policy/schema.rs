@@ -117,7 +117,7 @@ fn valid_policies_pass_both() {
          \"https://a.example.com:8443\"]\nuser_verification = \"preferred\"\ntimeout = \"30s\""
             .to_owned(),
         "version = 1\n[mfa]\nissuer = \"Ți\"\nacr = \"urn:example:mfa\"\nmax_age = \"1day\"".to_owned(),
-        "version = 1\n[mfa]\nissuer = \"x\"\nenrol_acr = \"e\"\nfirst_factor = [\"pwd\", \"sms\"]\n[mfa.tenants]\nallowed = [\"totp\", \"passkey\"]\n\
+        "version = 1\n[mfa]\nissuer = \"x\"\nenrol_acr = \"e\"\ncooldown = \"48h\"\ncancel_url = \"https://x.org/#{token}\"\nfirst_factor = [\"pwd\", \"sms\"]\n[mfa.tenants]\nallowed = [\"totp\", \"passkey\"]\n\
          required = [\"passkey\"]\nminimum = 2\ngrace = \"90day\"\nadmin = { claim = \"cognito:groups\", value = \"admin\" }"
             .to_owned(),
         "version = 1\n[otp]\npurposes = [\"a\", \"b\", \"c\"]\nacr = \"mfa\"\nfactors = [\"b\"]\nsign_in = [\"a\"]".to_owned(),

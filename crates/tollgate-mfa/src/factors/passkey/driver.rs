@@ -7,17 +7,25 @@
 use super::challenge::{Ceremony, Challenge, ChallengeId, Use};
 use super::relying_party::{Assertion, Handle, Owner, Refusal, Registration, RelyingParty, Request};
 use super::{LONGEST_NAME, Passkey, PasskeyId, PasskeyWrite, storage};
+use crate::audit::{AuditLog, Author, Event, Logged};
 use crate::error::Result;
 use crate::factors::account::{Account, Kind};
-use crate::factors::driver::{Factors, Found, Met, send};
+use crate::factors::cancel::{Announce, Changing, Removal, waiting};
+use crate::factors::changes::{Altered, Factor, recorded};
+use crate::factors::driver::{Factors, Found, read};
 use crate::factors::vault::Vault;
 use crate::factors::write::{Change, Check, Write};
 use crate::grant::Action;
 use crate::sessions::Begun;
 use futures_util::future::{join_all, try_join_all};
-use tollgate_core::Key;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tollgate_core::{Key, Timestamp};
 use tollgate_dynamodb::Updated;
 use tollgate_dynamodb::items::Call;
+
+/// The detail of an entry that names a passkey.
+const ID: &str = "passkey";
 
 /// What becomes of the wish for a challenge.
 #[derive(Debug, Clone)]
@@ -39,6 +47,8 @@ pub enum Registered {
     Added {
         /// What it is known by.
         id: PasskeyId,
+        /// What that was.
+        altered: Altered,
         /// What it proves, dated by its challenge.
         begun: Begun,
     },
@@ -52,6 +62,8 @@ pub enum Registered {
     TooMany,
     /// A factor has been enrolled meanwhile: the caller has to step up.
     HasFactor,
+    /// There are too many changes that can be cancelled; there is room again after that time.
+    TooManyChanges(Duration),
 }
 
 /// What becomes of a passkey's signature.
@@ -104,20 +116,22 @@ impl<V: Vault> Factors<V> {
         Ok(Asked::Request(request))
     }
 
-    /// Registers the passkey that was made for a challenge. Three writes: the challenge's, the passkey's, the account's.
+    /// Registers the passkey that was made for a challenge. Four writes, the challenge's, the passkey's, the
+    /// change's and the account's, and what announcing takes.
     ///
     /// # Errors
     ///
     /// The table gives no answer; the challenge may be used up, and the passkey registered.
-    pub async fn register(
+    pub async fn register<A: Announce>(
         &self,
-        owner: &Key,
+        by: Changing<'_, A>,
         begun: &Begun,
         party: &RelyingParty,
         challenge: &ChallengeId,
         answer: &Registration,
         name: &str,
     ) -> Result<Registered> {
+        let owner = by.owner;
         let ceremony = Ceremony::Register { is_first: false };
         let Some(used) = self.take(owner, begun, challenge, ceremony, None).await? else {
             return Ok(Registered::NoChallenge);
@@ -137,13 +151,14 @@ impl<V: Vault> Factors<V> {
         let mut checks = vec![Check::LacksPasskey(id), Check::RoomForPasskey];
         let is_first = used.ceremony == (Ceremony::Register { is_first: true });
         checks.extend(is_first.then_some(Check::NoFactor));
+        // Its item is left where nobody knows whether it was added.
         let write = Write::new(checks, Change::AddPasskey(id));
-        let account = match send(&call, &crate::factors::storage::partition_key(owner), &write).await? {
-            Met::Applied(_) => return Ok(Registered::Added { id, begun: begun.clone().dated(used.at) }),
-            Met::Refused(account) => account,
+        let why = match self.add(by, id, write).await? {
+            Ok(altered) => return Ok(Registered::Added { id, altered, begun: begun.clone().dated(used.at) }),
+            Err(why) => why,
         };
-        drop_item(&call, &pk).await;
-        Ok(if Check::RoomForPasskey.holds(&account) { Registered::HasFactor } else { Registered::TooMany })
+        drop_item(&self.items().begin(), &pk).await;
+        Ok(why)
     }
 
     /// Asks for a signature of one of the account's passkeys, for an action if there is one. One write.
@@ -168,7 +183,7 @@ impl<V: Vault> Factors<V> {
         Ok(Asked::Request(request))
     }
 
-    /// Verifies the signature of a challenge. Two writes: the challenge's, and the passkey's if it is right. No tries are counted, since
+    /// Verifies the signature of a challenge. Two writes: the challenge's, and the passkey's if it is right. A copy's is logged. No tries are counted, since
     /// nobody guesses a signature: a passkey is never locked.
     ///
     /// # Errors
@@ -176,13 +191,14 @@ impl<V: Vault> Factors<V> {
     /// The table gives no answer; the challenge may be used up.
     pub async fn assert(
         &self,
-        owner: &Key,
         begun: &Begun,
         party: &RelyingParty,
         challenge: &ChallengeId,
         answer: &Assertion,
         action: Option<Action>,
+        by: &Author,
     ) -> Result<Asserted> {
+        let owner = begun.subject();
         let Some(used) = self.take(owner, begun, challenge, Ceremony::Assert, action).await? else {
             return Ok(Asserted::NoChallenge);
         };
@@ -195,7 +211,8 @@ impl<V: Vault> Factors<V> {
             Ok(said) => said,
             Err(why) => {
                 told(&why);
-                return Ok(if let Refusal::Cloned = why { Asserted::Cloned } else { Asserted::Refused });
+                let Refusal::Cloned = why else { return Ok(Asserted::Refused) };
+                return self.cloned(owner, id, by).await;
             }
         };
         let pass = PasskeyWrite::Pass(said, self.items().now());
@@ -206,35 +223,97 @@ impl<V: Vault> Factors<V> {
             // Another signature with a later count was faster.
             Updated::Refused(Some(_)) => {
                 told(&Refusal::Cloned);
-                Asserted::Cloned
+                return self.cloned(owner, id, by).await;
             }
         })
     }
 
-    /// Removes a passkey, and says whether there was one. Two writes.
+    async fn cloned(&self, owner: &Key, id: PasskeyId, by: &Author) -> Result<Asserted> {
+        let entry = by.did(Event::PasskeyCloned).of(Kind::Passkey).with(ID, id);
+        AuditLog::new(self.items(), by.retention).append(owner, &entry).await?;
+        Ok(Asserted::Cloned)
+    }
+
+    /// Removes a passkey. Three writes, and what announcing takes.
     ///
     /// # Errors
     ///
-    /// The table gives no answer; it may be removed.
-    pub async fn remove_passkey(&self, owner: &Key, id: PasskeyId) -> Result<bool> {
-        let call = self.items().begin();
+    /// The table gives no answer, or the change cannot be announced; it may be removed.
+    pub async fn remove_passkey<A: Announce>(&self, id: PasskeyId, by: Changing<'_, A>) -> Result<Removal> {
         let write = Write::new([Check::HasPasskey(id)], Change::RemovePasskey(id));
-        let sent = send(&call, &crate::factors::storage::partition_key(owner), &write).await?;
-        let is_removed = matches!(sent, Met::Applied(_));
-        if is_removed {
-            drop_item(&call, &storage::passkey_key(owner, id)).await;
-        }
-        Ok(is_removed)
+        self.take_away(by, Altered::Removed(Factor::Passkey(id)), &write).await
     }
 
-    /// Removes what an account's item named before a write that took all passkeys away.
-    pub(in crate::factors) async fn drop_passkeys(&self, owner: &Key, before: &Account) {
+    /// Has the table delete the items of passkeys that were removed, once that cannot be cancelled any more.
+    pub(in crate::factors) async fn retire_passkeys(
+        &self,
+        owner: &Key,
+        ids: impl Iterator<Item = PasskeyId>,
+        until: Timestamp,
+    ) {
         let call = &self.items().begin();
-        let drop_one = |id: &PasskeyId| {
-            let pk = storage::passkey_key(owner, *id);
-            async move { drop_item(call, &pk).await }
+        let retire = |id: PasskeyId| {
+            let pk = storage::passkey_key(owner, id);
+            async move {
+                // The account's item names it no more, so that it proves nothing where this fails.
+                if let Err(error) = call.update(&pk, &storage::retiring(until)).await {
+                    tracing::warn!(%error, "the item of a passkey that was removed is left");
+                }
+            }
         };
-        join_all(before.passkeys.iter().map(drop_one)).await;
+        join_all(ids.map(retire)).await;
+    }
+
+    /// Keeps the items of passkeys that were removed after all; those that are there.
+    pub(in crate::factors) async fn revive_passkeys(
+        &self,
+        owner: &Key,
+        ids: &BTreeSet<PasskeyId>,
+    ) -> Result<BTreeSet<PasskeyId>> {
+        let call = &self.items().begin();
+        let revive = |id: &PasskeyId| {
+            let (pk, id) = (storage::passkey_key(owner, *id), *id);
+            async move {
+                let updated = call.update(&pk, &storage::reviving()).await?;
+                Ok::<_, crate::Error>(matches!(updated, Updated::Applied(_)).then_some(id))
+            }
+        };
+        Ok(try_join_all(ids.iter().map(revive)).await?.into_iter().flatten().collect())
+    }
+
+    /// Removes the item of a passkey that was never to be.
+    pub(in crate::factors) async fn drop_passkey(&self, owner: &Key, id: PasskeyId) {
+        drop_item(&self.items().begin(), &storage::passkey_key(owner, id)).await;
+    }
+
+    /// Makes a passkey whose item is there the account's, once that is announced; or why not.
+    async fn add<A: Announce>(
+        &self,
+        by: Changing<'_, A>,
+        id: PasskeyId,
+        write: Write,
+    ) -> Result<std::result::Result<Altered, Registered>> {
+        let (seen, now) = (self.find(by.owner).await?.account().clone(), self.items().now());
+        let refused = |account: &Account| {
+            if Check::RoomForPasskey.holds(account) { Registered::HasFactor } else { Registered::TooMany }
+        };
+        if !write.checks.iter().all(|check| check.holds(&seen)) {
+            return Ok(Err(refused(&seen)));
+        }
+        let change = match self.announce(by, &seen, seen.adds(Factor::Passkey(id), now)).await? {
+            Ok(change) => change,
+            Err(wait) => return Ok(Err(Registered::TooManyChanges(wait))),
+        };
+        let write = match recorded(write, &seen, change, now) {
+            Ok(write) => write,
+            Err(room) => return Ok(Err(Registered::TooManyChanges(waiting(room, now)))),
+        };
+        let entry = by.entry(Event::FactorEnrolled, change).with(ID, id);
+        let sent = self.send_logged(&self.items().begin(), by.owner, &write, &entry, by.author).await?;
+        Ok(match sent {
+            Logged::Applied => Ok(change.altered),
+            Logged::Refused(found) => Err(refused(&read(found.as_ref())?)),
+        })
     }
 
     async fn put(

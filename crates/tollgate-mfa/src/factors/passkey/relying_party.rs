@@ -5,7 +5,7 @@
 //! names another account.
 
 use super::challenge::ChallengeId;
-use super::{LONGEST_CREDENTIAL, Passkey, Signed};
+use super::{LONGEST_CREDENTIAL, Passkey, PasskeyId, Signed};
 use crate::error::{Error, Result};
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,6 +35,14 @@ pub struct Registration(RegisterPublicKeyCredential);
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub struct Assertion(PublicKeyCredential);
+
+impl Registration {
+    /// What the passkey that it says it is of would be known by.
+    #[must_use]
+    pub fn id(&self) -> PasskeyId {
+        PasskeyId::of(&self.0.raw_id)
+    }
+}
 
 impl Assertion {
     /// The id of the credential that it says it is of.

@@ -1,8 +1,10 @@
 //! Writes of passkeys and challenges as DynamoDB expressions, word for word, and items as attributes.
 //!
 //! ```text
-//! add      attribute_not_exists(#credential)
-//!          SET #credential = :credential, #key = :key, #count = :count, …
+//! add      attribute_not_exists(#credential) OR #expires_at <= :now
+//!          SET #credential = :credential, #key = :key, #count = :count, … REMOVE #expires_at
+//! retire   attribute_exists(#credential)
+//!          SET #expires_at = :until (revive: REMOVE #expires_at)
 //! pass     #count < :count, or of one that does not count #count = :count
 //!          SET #count = :count, #eligible = …, #backed_up = …, #used = :used
 //! put      attribute_not_exists(#ceremony)
@@ -61,7 +63,10 @@ pub fn render(write: &PasskeyWrite) -> Expressions {
     let mut out = Expressions::default();
     match write {
         PasskeyWrite::Add(passkey) => {
-            let condition = format!("attribute_not_exists({})", name(&mut out, CREDENTIAL));
+            // One that was removed may be put back, and must be what it was.
+            let (expires, now) = (out.name("#x", EXPIRES_AT), out.value(":x", number(passkey.since.as_secs())));
+            let credential = name(&mut out, CREDENTIAL);
+            let condition = format!("attribute_not_exists({credential}) OR {expires} <= {now}");
             let mut set = vec![
                 (CREDENTIAL, binary(&passkey.credential)),
                 (KEY, string(&passkey.key)),
@@ -72,7 +77,8 @@ pub fn render(write: &PasskeyWrite) -> Expressions {
             ];
             set.extend(passkey.used.map(|used| (USED, number(used.as_nanos()))));
             set.extend(state(&passkey.state));
-            Expressions { condition, update: assign(&mut out, set), ..out }
+            let update = format!("{} REMOVE {expires}", assign(&mut out, set));
+            Expressions { condition, update, ..out }
         }
         PasskeyWrite::Pass(signed, at) => {
             let operator = if signed.count == 0 { "=" } else { "<" };
@@ -126,6 +132,25 @@ pub fn using(of: &Use<'_>) -> Expressions {
     let (until, now) = (name(&mut out, UNTIL), out.value(":now", number(of.now.as_nanos())));
     all.push(format!("{until} > {now}"));
     Expressions { condition: all.join(" AND "), ..out }
+}
+
+/// Renders that the table may delete the item of a passkey after `until`.
+#[must_use]
+pub fn retiring(until: Timestamp) -> Expressions {
+    let mut out = Expressions::default();
+    let condition = format!("attribute_exists({})", name(&mut out, CREDENTIAL));
+    // A while after it: whoever cancels at the last moment finds it.
+    let update = format!("SET {} = {}", out.name("#x", EXPIRES_AT), out.value(":x", number(until.as_secs() + 60)));
+    Expressions { condition, update, ..out }
+}
+
+/// Renders that it is kept after all.
+#[must_use]
+pub fn reviving() -> Expressions {
+    let mut out = Expressions::default();
+    let condition = format!("attribute_exists({})", name(&mut out, CREDENTIAL));
+    let update = format!("REMOVE {}", out.name("#x", EXPIRES_AT));
+    Expressions { condition, update, ..out }
 }
 
 /// Renders the removal of a passkey's item, a delete.
