@@ -109,7 +109,7 @@ impl<'d> Alice<'d> {
     }
 
     /// Removes a factor by a code of one.
-    fn removes(self, factor: &str, by: &str, code: &str) -> Answer {
+    pub(crate) fn removes(self, factor: &str, by: &str, code: &str) -> Answer {
         let path = format!("/api/mfa/factors/{factor}");
         let refused = self.asks("DELETE", &path, &Value::Null);
         assert!(is_challenged(&refused), "{refused:?}");
@@ -130,7 +130,7 @@ impl App {
     }
 
     /// A code of none of the steps around.
-    fn wrong(&self, secs: u64) -> String {
+    pub(crate) fn wrong(&self, secs: u64) -> String {
         let near: Vec<_> = (0..9).map(|n| self.code(secs + n * 30 - 120)).collect();
         (0..).map(|n| format!("{n:06}")).find(|code| !near.contains(code)).unwrap()
     }
