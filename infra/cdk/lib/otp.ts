@@ -5,7 +5,7 @@ import * as sqs from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import { type Common, makeFunction } from "./functions";
 import type { OtpOptions } from "./options";
-import { decide, items } from "./permissions";
+import { decide, items, leaveAuditLog } from "./permissions";
 import { readParameter } from "./policy";
 
 /**
@@ -41,6 +41,7 @@ export class Codes {
       },
       statements: [
         decide(table),
+        leaveAuditLog(table),
         allow(["cognito-idp:AdminGetUser"], arn("cognito-idp", `userpool/${options.userPoolId}`)),
         allow(["sqs:SendMessage"], queue.queueArn),
         ...[options.turnstileParameter, options.wafCaptchaParameter].flatMap((name) => (name ? [readParameter(name)] : [])),
