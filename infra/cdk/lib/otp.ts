@@ -5,7 +5,7 @@ import * as sqs from "aws-cdk-lib/aws-sqs";
 import type { Construct } from "constructs";
 import { type Common, makeFunction } from "./functions";
 import type { OtpOptions } from "./options";
-import { decide, items } from "./permissions";
+import { decide, items, leaveAuditLog } from "./permissions";
 import { readParameter } from "./policy";
 
 /**
@@ -45,6 +45,7 @@ export class Codes {
       },
       statements: [
         decide(table),
+        leaveAuditLog(table),
         ...this.tell(),
         ...[options.turnstileParameter, options.wafCaptchaParameter].flatMap((name) => (name ? [readParameter(name)] : [])),
       ],

@@ -15,6 +15,16 @@ export function decide(table: string): iam.PolicyStatement {
   return items(table, ["GetItem", "UpdateItem"]);
 }
 
+/** Of the audit log only the function of second factors writes anything. */
+export function leaveAuditLog(table: string): iam.PolicyStatement {
+  return new iam.PolicyStatement({
+    effect: iam.Effect.DENY,
+    actions: ["dynamodb:UpdateItem"],
+    resources: [table],
+    conditions: { "ForAnyValue:StringLike": { "dynamodb:LeadingKeys": ["1/audit/*"] } },
+  });
+}
+
 /** Grants and challenges are used up by deleting them, passkeys and what was cancelled are removed; nothing else is ever deleted. */
 export function useUpFactors(table: string): iam.PolicyStatement {
   return items(table, ["DeleteItem"], { like: ["1/mfa/grant.*", "1/mfa/challenge.*", "1/mfa/passkey.*", "1/mfa/change/*", "1/sha/*"] });

@@ -11,7 +11,7 @@ import { type Common, makeFunction } from "./functions";
 import type { MetricsOptions, MfaOptions, TollgateProps } from "./options";
 import { Codes } from "./otp";
 import { makeSentinel } from "./sentinel";
-import { decide, useUpFactors, useUpGrants } from "./permissions";
+import { decide, leaveAuditLog, useUpFactors, useUpGrants } from "./permissions";
 import { policyPlace, readParameter, secretsPlace } from "./policy";
 import { LimitsTable } from "./table";
 import { Webhooks } from "./webhook";
@@ -126,7 +126,7 @@ export class Tollgate extends Construct {
   addFunction(id: string, props: DecidingFunctionProps): lambda.Function {
     const { parameters, ...spec } = props;
     const table = this.table.tableArn;
-    const statements = [decide(table), useUpGrants(table), ...(parameters ?? []).map(readParameter)];
+    const statements = [decide(table), leaveAuditLog(table), useUpGrants(table), ...(parameters ?? []).map(readParameter)];
     const made = makeFunction(this, id, this.common, { ...spec, statements });
     this.deciding.push(made);
     this.readers.push(made);

@@ -25,8 +25,10 @@ fn log(dev: &Dev, key: &str) -> Vec<Value> {
 }
 
 fn told(entries: &[Value]) -> Vec<(u64, &str, &str)> {
-    let text = |value: &'_ Value| value.as_str().map_or("", |text| Box::leak(text.to_owned().into_boxed_str()));
-    entries.iter().map(|e| (e["seq"].as_u64().unwrap(), text(&e["event"]), text(&e["factor"]))).collect()
+    entries
+        .iter()
+        .map(|e| (e["seq"].as_u64().unwrap(), e["event"].as_str().unwrap(), e["factor"].as_str().unwrap_or_default()))
+        .collect()
 }
 
 #[test]
@@ -34,40 +36,36 @@ fn what_was_done_to_factors_rules_and_sessions_is_in_the_log_and_nothing_else() 
     let servers = servers(&[OLD]);
     let (dev, alice) = (&servers[0], Alice::at(&servers[0]));
     assert_eq!(log(dev, ALICE), Vec::<Value>::new());
-    let app = alice.enrols();
+    // Codes first: what is added beside them proves nothing for a day.
     let codes = alice.generates();
     assert_eq!(alice.verifies("recovery", "x").0, 401);
     assert_eq!(alice.verifies("recovery", &codes[0]).0, 200);
-    dev.advance_ms(30_000);
-    assert_eq!(alice.verifies("totp", &app.code(alice.now())).0, 200, "a code of every day is not in the log");
+    let app = alice.sets_an_app_up();
+    assert_eq!(alice.confirms(&app.code(alice.now())).0, 200);
+    assert_eq!(alice.removes("totp", "recovery", &codes[1]).0, 200);
     for _ in 0..6 {
-        alice.verifies("totp", "000000");
+        alice.verifies("recovery", "x");
     }
-    let refused = alice.asks("DELETE", "/api/mfa/factors/totp", &Value::Null);
-    let typed = json!({ "factor": "recovery", "code": codes[1], "action": refused.2["action"] });
-    let (_, _, body) = alice.asks("POST", "/api/mfa/verify", &typed);
-    let grant = format!("tollgate-grant: {}\r\n", body["grant"].as_str().unwrap());
-    assert_eq!(alice.asks_with("", "DELETE", "/api/mfa/factors/totp", &grant, &Value::Null).0, 200);
     assert_eq!(command(dev, &["session", "revoke", ALICE]).status.code(), Some(0));
     let entries = log(dev, ALICE);
     let expected = [
-        (1, "factor_enrolled", "totp"),
-        (2, "codes_generated", ""),
-        (3, "recovery_code_used", "recovery"),
-        (4, "factor_locked", "totp"),
-        (5, "recovery_code_used", "recovery"),
-        (6, "factor_removed", "totp"),
+        (1, "codes_generated", "recovery"),
+        (2, "recovery_code_used", "recovery"),
+        (3, "factor_enrolled", "totp"),
+        (4, "recovery_code_used", "recovery"),
+        (5, "factor_removed", "totp"),
+        (6, "factor_locked", "recovery"),
         (7, "sessions_revoked", ""),
     ];
     assert_eq!(told(&entries), expected);
     let actors: Vec<_> = entries.iter().map(|entry| entry["actor"].as_str().unwrap()).collect();
     assert_eq!(actors, ["user", "user", "user", "user", "user", "user", "operator"]);
-    assert_eq!(entries[3]["details"], json!({ "wrong_codes": "5" }));
+    assert_eq!(entries[5]["details"], json!({ "wrong_codes": "5" }));
     let (whole, now) = (stdout(&command(dev, &["audit", ALICE])), alice.now());
     assert!(!whole.contains("=s1") && !codes.iter().any(|code| whole.contains(code)), "{whole}");
     let since = |when: &str| json(&command(dev, &["audit", ALICE, "--json", "--since", when]))[0]["entries"].clone();
     assert_eq!(since("1h").as_array().unwrap().len(), 7);
-    assert_eq!(since(&format!("{}", jiff_of(now + 3600))), json!([]));
+    assert_eq!(since("9999-01-01"), json!([]));
     for wrong in [&["audit", "client_ip:192.0.2.1"][..], &["audit", ALICE, "--since", "yesterday"]] {
         let output = command(dev, wrong);
         assert_eq!(output.status.code(), Some(1), "{wrong:?}: {}", stderr(&output));
@@ -83,13 +81,6 @@ fn what_was_done_to_factors_rules_and_sessions_is_in_the_log_and_nothing_else() 
     assert_eq!(told(&entries), [(1, "tenant_policy_changed", "")]);
     assert_eq!(entries[0]["actor"], "admin tenant:acme,user:root");
     assert_eq!(entries[0]["details"], json!({ "version_after": "1", "version_before": "0" }));
-}
-
-/// An instant as `--since` takes it.
-fn jiff_of(secs: u64) -> String {
-    let day = secs / 86_400 + 1;
-    // Far enough ahead, whatever the day is.
-    format!("{}-01-01", 1970 + day / 365 + 2)
 }
 
 #[test]
@@ -175,16 +166,19 @@ fn a_head_that_was_left_behind_is_no_break_and_the_next_entry_goes_on_after_the_
 
 #[test]
 fn a_change_whose_entry_cannot_be_written_is_not_made() {
-    let servers = servers(&[OLD]);
-    let (dev, alice) = (&servers[0], Alice::at(&servers[0]));
-    let app = alice.sets_an_app_up();
-    tampers(dev, "head", Some(("digest", "nothing that a head is")));
-    let (status, head, body) = alice.confirms(&app.code(alice.now()));
-    assert!(status == 503, "{head} {body}");
-    assert_eq!(alice.factors(), json!([]));
-    tampers(dev, "head", None);
-    dev.advance_ms(30_000);
-    assert_eq!(alice.confirms(&app.code(alice.now())).0, 200);
+    // A head that tells nothing, and an item that is no entry where the entry is to be: only the second one is found by the transaction.
+    for (what, attribute) in [("head", "digest"), ("1", "seq")] {
+        let servers = servers(&[OLD]);
+        let (dev, alice) = (&servers[0], Alice::at(&servers[0]));
+        let app = alice.sets_an_app_up();
+        tampers(dev, what, Some((attribute, "x")));
+        let (status, head, body) = alice.confirms(&app.code(alice.now()));
+        assert_eq!(status, 503, "{what}: {head} {body}");
+        assert_eq!(alice.factors(), json!([]), "{what}");
+        tampers(dev, what, None);
+        assert_eq!(alice.confirms(&app.code(alice.now())).0, 200, "{what}");
+        assert_eq!(told(&log(dev, ALICE)), [(1, "factor_enrolled", "totp")]);
+    }
 }
 
 #[test]
@@ -193,7 +187,7 @@ fn forgetting_an_account_erases_its_log_and_only_that() {
     let (dev, alice) = (&servers[0], Alice::at(&servers[0]));
     alice.enrols();
     alice.called("bob").enrols();
-    assert_eq!(command(dev, &["forget", ALICE]).status.code(), Some(0));
+    assert_eq!(command(dev, &["forget", ALICE, "--literal-key"]).status.code(), Some(0));
     assert_eq!(log(dev, ALICE), Vec::<Value>::new());
     assert_eq!(log(dev, "tenant:acme,user:bob").len(), 1);
 }

@@ -285,6 +285,9 @@ fn second_factors() {
     }
     one(&mfa("enrol_acr = 'mfa'"), "4:13", "`enrol_acr` is the same as `acr`");
     one(&mfa("acr = 'mfa-enrol'"), "4:7", "`enrol_acr` is the same as `acr`");
+    one(&mfa("audit_retention = '29day'"), "4:19", "audit_retention must be at least 2592000 s, not \"29day\"");
+    one(&mfa("audit_retention = '3651day'"), "4:19", "audit_retention must be at most 315360000 s, not \"3651day\"");
+    one(&mfa("audit_retention = 400"), "4:19", "audit_retention must be a string");
     one(&mfa("first_factor = []"), "4:16", "`first_factor` must have 1 to 16 values, not 0");
     let tenants = |rest: &str| mfa(&format!("[mfa.tenants]\n{rest}"));
     one(&tenants("allow = []"), "5:1", "unknown key `allow` in [mfa.tenants]");

@@ -116,6 +116,8 @@ fn valid_policies_pass_both() {
          \"https://a.example.com:8443\"]\nuser_verification = \"preferred\"\ntimeout = \"30s\""
             .to_owned(),
         "version = 1\n[mfa]\nissuer = \"Ți\"\nacr = \"urn:example:mfa\"\nmax_age = \"1day\"".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"x\"\naudit_retention = \"30day\"".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"x\"\naudit_retention = \"3650day\"".to_owned(),
         "version = 1\n[mfa]\nissuer = \"x\"\nenrol_acr = \"e\"\ncooldown = \"48h\"\ncancel_url = \"https://x.org/#{token}\"\nfirst_factor = [\"pwd\", \"sms\"]\n[mfa.tenants]\nallowed = [\"totp\", \"passkey\"]\n\
          required = [\"passkey\"]\nminimum = 2\ngrace = \"90day\"\nadmin = { claim = \"cognito:groups\", value = \"admin\" }"
             .to_owned(),
@@ -229,8 +231,15 @@ fn structural_mistakes_fail_both() {
         .map(|rule| format!("version = 1\n[edge]\nrules = [{{ {rule} }}]")),
     );
     wrong.extend(
-        ["", "issuer = \"\"", "issuer = \"a:b\"", "issuer = \"a\"\nacr = \"\"", "issuer = \"a\"\nmax_age = 5"]
-            .map(|rest| format!("version = 1\n[mfa]\n{rest}")),
+        [
+            "",
+            "issuer = \"\"",
+            "issuer = \"a:b\"",
+            "issuer = \"a\"\nacr = \"\"",
+            "issuer = \"a\"\nmax_age = 5",
+            "issuer = \"a\"\naudit_retention = 400",
+        ]
+        .map(|rest| format!("version = 1\n[mfa]\n{rest}")),
     );
     wrong.extend(
         [
