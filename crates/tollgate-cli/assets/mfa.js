@@ -150,6 +150,17 @@ async function payOut(event) {
   result.classList.toggle("denied", answer.status !== 200);
 }
 
+/** The link of a notice: asked first, since programs that look at messages follow links. */
+async function cancelled() {
+  const token = location.hash.startsWith("#cancel=") && location.hash.slice("#cancel=".length);
+  if (!token) return;
+  history.replaceState(null, "", location.pathname);
+  if (!confirm("Cancel this change of second factors, and end all sessions?")) return;
+  const answer = await call("POST", "/api/mfa/changes/cancel", { token });
+  say(answer.status === 200 ? "The change is cancelled, and all sessions have ended." : refusal(answer));
+}
+
+cancelled();
 find("#sign-in").addEventListener("submit", signIn);
 find("#enrol").addEventListener("click", enrol);
 find("#confirm").addEventListener("submit", confirmed);
