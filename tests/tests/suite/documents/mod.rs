@@ -10,7 +10,8 @@
 //! | `sh`, `console` | run against a `tollgate dev`, and compared with what is printed |
 //! | `sh build` | takes a build, or this test itself: looked at |
 //! | `sh aws`, also of `console`, `json`, `python`, `js`, `ts` | needs an AWS account: looked at, counted, bounded |
-//! | `console log` | needs the access log of the tests (`TOLLGATE_SAMPLE_LOG`): looked at |
+//! | `python`, `ts` | held by the test `clients` to files that it runs |
+//! | `console log` | needs access logs: looked at |
 //! | `json log` | compared with a line of the real function by the test `printed` of `lambda` |
 //! | `http` | its lines are in an answer of the sample API |
 //! | `text` | a picture |
@@ -41,6 +42,7 @@ fn kind(block: &Block) -> Result<&'static str, String> {
     let marks: Vec<_> = block.marks.iter().map(String::as_str).collect();
     match (block.language.as_str(), marks.as_slice()) {
         ("toml", [] | ["wrong", _]) => Ok("parsed"),
+        ("python" | "ts", []) => Ok("run elsewhere"),
         ("rust", [] | ["no_run"]) => Ok("compiled"),
         ("sh" | "console", []) => Ok("run"),
         ("sh" | "console" | "json" | "python" | "js" | "ts", ["aws"]) | ("sh", ["build"]) | ("console", ["log"]) => {
@@ -140,7 +142,7 @@ fn the_code_in_readme_is_code_that_is_compiled() {
             compiled += "\n";
         }
     }
-    for file in ["crates/tollgate-http/examples/axum.rs", "crates/tollgate-http/examples/lambda.rs"] {
+    for file in ["crates/tollgate/examples/axum.rs", "crates/tollgate/examples/lambda_http.rs"] {
         compiled.extend(read(file).lines().filter_map(code).flat_map(|line| [line, "\n"]));
     }
     for block in blocks("README.md", &read("README.md")).iter().filter(|block| block.language == "rust") {

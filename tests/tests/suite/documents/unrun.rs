@@ -6,7 +6,7 @@ use crate::harness::{repository, run, stdout};
 use std::process::Command;
 
 /// Programs of others, of which only the shell's grammar is looked at.
-const OTHERS: [&str; 8] = ["aws", "pip", "npm", "npx", "rustup", "curl", "export", "cat"];
+const OTHERS: [&str; 10] = ["aws", "pip", "npm", "npx", "rustup", "curl", "export", "cat", "tar", "crane"];
 const SAM_OPTIONS: [&str; 4] = ["--config-env", "--parameter-overrides", "--stack-name", "--region"];
 
 pub fn looked_at(text: &str, language: &str) -> Result<(), String> {
@@ -49,6 +49,9 @@ fn shell(command: &str) -> Result<(), String> {
             ["cargo", args @ ..] => cargo(args)?,
             ["sam", args @ ..] => sam(args)?,
             [program, ..] if OTHERS.contains(program) => {}
+            // A variable of the shell.
+            [name, ..]
+                if name.split_once('=').is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_lowercase())) => {}
             _ => return Err(format!("nobody knows the command `{}`", part.trim())),
         }
     }
