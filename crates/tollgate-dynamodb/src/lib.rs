@@ -65,6 +65,6 @@ pub use items::Items;
 pub use limiter::{Limiter, Settled, Taken};
 pub use meter::{Counters, Event, Meter};
 pub use since::Since;
+pub use store::{DynamoStore, Store, Transacted, Written};
 #[doc(hidden)]
 pub use store::{Together, Updated};
-pub use store::{DynamoStore, Store, Transacted, Written};

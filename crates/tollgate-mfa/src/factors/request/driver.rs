@@ -8,7 +8,9 @@ use super::super::cancel::{Announce, Announcement, Changing, Removal};
 use super::super::changes::{Altered, CancelToken, ChangeId, Changed, Taken};
 use super::super::driver::{Factors, read};
 use super::super::vault::Vault;
-use super::{Approval, Completion, NotRequested, RecoveryRequest, RequestSecret, approved, closed, completed, requested};
+use super::{
+    Approval, Completion, NotRequested, RecoveryRequest, RequestSecret, approved, closed, completed, requested,
+};
 use crate::audit::{Author, Entry, Event, Logged};
 use crate::error::Result;
 use std::time::Duration;
@@ -63,13 +65,7 @@ impl<V: Vault> Factors<V> {
     /// # Errors
     ///
     /// The table gives no answer; it may be recorded.
-    pub async fn approve_recovery(
-        &self,
-        owner: &Key,
-        id: ChangeId,
-        admin: &Key,
-        author: &Author,
-    ) -> Result<Approval> {
+    pub async fn approve_recovery(&self, owner: &Key, id: ChangeId, admin: &Key, author: &Author) -> Result<Approval> {
         let entry = entry(author, Event::RecoveryApproved, id);
         let mut seen = self.find(owner).await?.account().clone();
         for _ in 0..Self::MOST_ROUNDS {

@@ -200,11 +200,7 @@ impl Account {
 /// # Errors
 ///
 /// Why there is none.
-pub fn requested(
-    seen: &Account,
-    request: RecoveryRequest,
-    now: Timestamp,
-) -> std::result::Result<Write, NotRequested> {
+pub fn requested(seen: &Account, request: RecoveryRequest, now: Timestamp) -> std::result::Result<Write, NotRequested> {
     match seen.open_request(now) {
         Some(open) => Err(NotRequested::Open(open.clone())),
         None if !seen.has_factor() => Err(NotRequested::NothingToRecover),
