@@ -295,6 +295,7 @@
 //! | `audit_retention` | for how long an entry of the audit log is kept, `30day` to `3650day` | `"400day"` |
 //! | `cooldown` | how long what a change of factors adds beside another factor proves nothing, and the change can be cancelled, `24h` to `72h` | `"24h"` |
 //! | `cancel_url` | the page that the link of a notice opens, with `{token}` once; at `https` (`http://localhost` on this machine), up to 200 bytes | none: notices have no link |
+//! | `recovery.wait` | how long after it was requested a recovery can be completed at the earliest, `24h` to `72h` | `"24h"` |
 //! | `passkeys.rp_id` | the domain that passkeys are made for, like `"example.com"`, or `"localhost"`; another one later makes them useless | required in `passkeys`; without it there are no passkeys |
 //! | `passkeys.origins` | the pages that may use them, like `["https://login.example.com"]`: of that domain or one below it, with `https` (`http` for `localhost` only), up to 10 | required in `passkeys` |
 //! | `passkeys.user_verification` | whether the authenticator has to know its owner by a PIN, a finger or a face: `"required"`, or `"preferred"`: if it can | `"required"` |

@@ -32,6 +32,9 @@ pub struct MfaRules {
     pub cancel_url: Option<String>,
     /// For how long an entry of the audit log is kept: [`MfaRules::SHORTEST_RETENTION`] to [`MfaRules::LONGEST_RETENTION`].
     pub audit_retention: Duration,
+    /// How long after it was requested a recovery can be completed at the earliest: [`MfaRules::SHORTEST_RECOVERY_WAIT`] to
+    /// [`MfaRules::LONGEST_RECOVERY_WAIT`].
+    pub recovery_wait: Duration,
     /// What holds for every tenant, and what one may change.
     pub tenants: TenantRules,
     /// The rules of passkeys; without them there are none.
@@ -78,6 +81,10 @@ impl MfaRules {
     pub const SHORTEST_COOLDOWN: Duration = Duration::from_secs(24 * 3600);
     /// The longest cooldown.
     pub const LONGEST_COOLDOWN: Duration = Duration::from_secs(72 * 3600);
+    /// The shortest wait of a recovery.
+    pub const SHORTEST_RECOVERY_WAIT: Duration = Duration::from_secs(24 * 3600);
+    /// The longest wait of a recovery.
+    pub const LONGEST_RECOVERY_WAIT: Duration = Duration::from_secs(72 * 3600);
     /// What stands in `cancel_url` for the token of a change.
     pub const TOKEN: &str = "{token}";
     /// Bytes of a `cancel_url`: a notice by SMS has to hold it.

@@ -39,8 +39,9 @@ impl Announce for Announcer<'_> {
             let telling = Telling { what: told(*altered).to_owned(), link };
             notices.tell(self.policy, &self.caller.subject, &telling).await.map_err(Error::unannounced)?;
         }
-        // Before the first factor nobody has proved anything that could be revoked.
-        if !matches!(altered, Altered::First(_)) {
+        // Before the first factor nobody has proved anything that could be revoked; and whoever only asks for something must not end the
+        // sessions of the owner by that.
+        if !matches!(altered, Altered::First(_) | Altered::Requested) {
             self.sessions.revoke_others(self.caller).await?;
         }
         Ok(())
@@ -54,6 +55,9 @@ fn told(altered: Altered) -> &'static str {
         (Altered::Removed(_), Some(Kind::Recovery)) => "the recovery codes of your account are being removed",
         (Altered::Removed(_), _) => "a passkey is being removed from your account",
         (Altered::RemovedPasskeys, _) => "all passkeys are being removed from your account",
+        (Altered::Requested, _) => {
+            "somebody who says that they are lost asks for all second factors to be removed from your account"
+        }
         (Altered::Recovered, _) => {
             "all second factors are being removed from your account, since they were said to be lost"
         }
@@ -83,12 +87,11 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         if !self.factors.cancel(&open, &author).await? {
             return Ok(nothing_to_cancel());
         }
-        self.tell_after(
-            policy,
-            &open.owner,
-            "a change of your second factors was cancelled, and all sessions have ended",
-        )
-        .await;
+        let told = match open.altered {
+            Altered::Requested => "the recovery of your account was cancelled, and all sessions have ended",
+            _ => "a change of your second factors was cancelled, and all sessions have ended",
+        };
+        self.tell_after(policy, &open.owner, told).await;
         let factor = open.altered.kind().map(Kind::as_str);
         let body = json!({ "status": "cancelled", "change": open.altered.as_str(), "factor": factor });
         Ok(reply::json(StatusCode::OK, &body))
@@ -100,7 +103,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
         if let Some(notices) = &self.notices
             && let Err(error) = notices.tell(policy, account, &telling).await
         {
-            tracing::error!(%error, "nobody is told that a change was cancelled");
+            tracing::error!(%error, "nobody is told of what was done already");
         }
     }
 }

@@ -13,6 +13,11 @@
 //! | `DELETE /api/mfa/factors/{factor}` | a factor is removed; of passkeys all are |
 //! | `DELETE /api/mfa/factors/passkey/{id}` | one passkey is removed |
 //! | `POST /api/mfa/changes/cancel` | a change is cancelled by the link of its notice, without a session |
+//! | `POST /api/mfa/recovery/request` | whoever has lost every factor asks for them to be removed |
+//! | `GET /api/mfa/recovery` | how far that is; of somebody else for an admin |
+//! | `POST /api/mfa/recovery/approve`, `.../refuse` | an admin approves it, or refuses it |
+//! | `POST /api/mfa/recovery/complete` | the factors are removed |
+//! | `DELETE /api/mfa/recovery` | the request is cancelled |
 //! | `GET /api/mfa/tenant` | what the tenant asks of its people's factors |
 //! | `PUT /api/mfa/tenant` | and changed by its admins |
 //!
@@ -25,6 +30,7 @@
 //! | `factors` | the account's factors: listed, removed |
 //! | `changes` | changes of factors: announced, cancelled |
 //! | `notices` | who is told of them |
+//! | `recovery` | an account whose owner has lost every factor: requested, approved by two admins, completed |
 //! | `tenant` | what the tenant asks for: shown, put |
 //! | `answer` | what is said, and with which status |
 //! | `deployed` | the function with its vault on KMS (feature `aws`) |
@@ -42,6 +48,7 @@ mod enrol;
 mod factors;
 pub mod notices;
 mod passkeys;
+mod recovery;
 mod tenant;
 mod verify;
 
@@ -65,6 +72,7 @@ const FACTORS: &str = "/api/mfa/factors/";
 const PASSKEY: &str = "passkey/";
 const PASSKEYS: &str = "/api/mfa/passkeys/";
 const TENANT: &str = "/api/mfa/tenant";
+const RECOVERY: &str = "/api/mfa/recovery";
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +90,18 @@ enum Wish {
     Show,
     Put,
     Cancel,
+    Recovery(Step),
+}
+
+/// What is done to a recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Request,
+    Show,
+    Approve,
+    Refuse,
+    Complete,
+    Withdraw,
 }
 
 /// What is removed.
@@ -105,6 +125,15 @@ fn wish(method: &Method, path: &str) -> Option<(&'static str, Option<Wish>)> {
         "/api/mfa/totp/confirm" => only("POST", Wish::Confirm),
         "/api/mfa/verify" => only("POST", Wish::Verify),
         "/api/mfa/recovery/generate" => only("POST", Wish::Generate),
+        "/api/mfa/recovery/request" => only("POST", Wish::Recovery(Step::Request)),
+        "/api/mfa/recovery/approve" => only("POST", Wish::Recovery(Step::Approve)),
+        "/api/mfa/recovery/refuse" => only("POST", Wish::Recovery(Step::Refuse)),
+        "/api/mfa/recovery/complete" => only("POST", Wish::Recovery(Step::Complete)),
+        RECOVERY => match *method {
+            Method::GET => ("GET, DELETE", Some(Wish::Recovery(Step::Show))),
+            Method::DELETE => ("GET, DELETE", Some(Wish::Recovery(Step::Withdraw))),
+            _ => ("GET, DELETE", None),
+        },
         "/api/mfa/changes/cancel" => only("POST", Wish::Cancel),
         "/api/mfa/factors" => only("GET", Wish::List),
         "/api/mfa/passkeys/register" => only("POST", Wish::AskToRegister),
@@ -244,6 +273,14 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             (Wish::Register, Some(asker)) => Box::pin(self.register(policy, asker, request)).await,
             (Wish::AskToAssert, Some(asker)) => Box::pin(self.ask_to_assert(policy, asker, request)).await,
             (Wish::Remove(removed), Some(asker)) => Box::pin(self.remove(policy, asker, removed, request)).await,
+            (Wish::Recovery(step), Some(asker)) => match step {
+                Step::Request => Box::pin(self.request(policy, asker, request)).await,
+                Step::Show => Box::pin(self.recovery(policy, asker, request)).await,
+                Step::Approve => Box::pin(self.approve(policy, asker, request)).await,
+                Step::Refuse => Box::pin(self.refuse(policy, asker, request)).await,
+                Step::Complete => Box::pin(self.complete(policy, asker, request)).await,
+                Step::Withdraw => Box::pin(self.withdraw(policy, asker, request)).await,
+            },
             (Wish::Show, Some(asker)) => Box::pin(self.show(policy, asker)).await,
             (Wish::Put, Some(asker)) => Box::pin(self.put(policy, asker, request)).await,
         };

@@ -4,6 +4,7 @@
 //! Invariants: who is an admin is what the authorizer vouches for, and he has stepped up; of two who change one version one does.
 
 use crate::asker::{Asker, Needs};
+use crate::recovery::is_admin;
 use crate::{Handlers, answer};
 use lambda_http::http::{StatusCode, header};
 use lambda_http::{Body, Request, Response};
@@ -30,9 +31,7 @@ impl<S: Store, V: Vault> Handlers<S, V> {
     pub(crate) async fn put(&self, policy: &Policy, asker: &Asker, request: &Request) -> Result<Response<Body>> {
         let Some(key) = tenant::tenant_of(&asker.caller.subject) else { return Ok(answer::no_tenant()) };
         let file = &policy.mfa()?.tenants;
-        let facts = Facts::of(request.extensions());
-        let is_admin = file.admin.as_ref().is_some_and(|admin| facts.claims_of(&admin.claim).contains(&admin.value));
-        if !is_admin {
+        if !is_admin(policy, &Facts::of(request.extensions())) {
             let message = "only an admin of the tenant changes what it asks of second factors";
             return Ok(reply::error(StatusCode::FORBIDDEN, "not_admin", message));
         }

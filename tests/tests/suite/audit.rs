@@ -16,7 +16,7 @@ fn command(dev: &Dev, words: &[&str]) -> Output {
 }
 
 /// The log of a key, which is unbroken.
-fn log(dev: &Dev, key: &str) -> Vec<Value> {
+pub(crate) fn log(dev: &Dev, key: &str) -> Vec<Value> {
     let output = command(dev, &["audit", key, "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let log = json(&output)[0].clone();

@@ -10,19 +10,19 @@ fn manual() -> Dev {
 }
 
 /// The notices that were sent, the last ones first.
-fn notices(dev: &Dev) -> Vec<Value> {
+pub(crate) fn notices(dev: &Dev) -> Vec<Value> {
     let outbox = dev.ask("GET", "/dev/outbox", "").2;
     outbox.as_array().unwrap().iter().rev().filter(|entry| entry["subject"].is_string()).cloned().collect()
 }
 
 /// The token in the link of the last notice.
-fn token(dev: &Dev) -> String {
+pub(crate) fn token(dev: &Dev) -> String {
     let body = notices(dev)[0]["body"].as_str().unwrap().to_owned();
     body.split("#cancel=").nth(1).unwrap().to_owned()
 }
 
 /// Nobody vouches for whoever has the link.
-fn cancels(dev: &Dev, token: &str) -> Answer {
+pub(crate) fn cancels(dev: &Dev, token: &str) -> Answer {
     dev.ask_with("POST", "/api/mfa/changes/cancel", "", &json!({ "token": token }).to_string())
 }
 

@@ -15,8 +15,8 @@ use tollgate_mfa::audit::{Actor, Author};
 use tollgate_mfa::factors::passkey::{self, Ceremony, Challenge, ChallengeId, PasskeyWrite, Signed, Use};
 use tollgate_mfa::factors::{
     Account, Announce, Announcement, Asked, Asserted, Change, Changing, Check, CodeHash, CodeKind, Enrolment, Factors,
-    Generated, Kind, LocalVault, MOST_PASSKEYS, Passkey, PasskeyId, Pending, Registered, RelyingParty, Removal, Totp,
-    Verification, Write, storage,
+    Generated, Kind, LocalVault, MOST_PASSKEYS, Passkey, PasskeyId, Pending, RecoveryRequest, Registered, RelyingParty,
+    Removal, Totp, Verification, Write, storage,
 };
 use tollgate_mfa::{Action, Begun, Caller, Sessions};
 use tollgate_policy::MfaRules;
@@ -25,7 +25,7 @@ use totp_rs::Totp as App;
 const SECRETS: &str = "k1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
 /// Nobody is told, which costs nothing here: `Announce` is who asks; a revocation is one read and one unit more.
-struct Quiet;
+pub(crate) struct Quiet;
 
 impl Announce for Quiet {
     async fn announce(&self, _: &Announcement) -> tollgate_mfa::Result<()> {
@@ -33,25 +33,25 @@ impl Announce for Quiet {
     }
 }
 
-fn changing<'a>(owner: &'a Key, author: &'a Author) -> Changing<'a, Quiet> {
+pub(crate) fn changing<'a>(owner: &'a Key, author: &'a Author) -> Changing<'a, Quiet> {
     Changing { owner, cooldown: MfaRules::SHORTEST_COOLDOWN, author, announce: &Quiet }
 }
 
-fn author() -> Author {
+pub(crate) fn author() -> Author {
     Author { actor: Actor::User, session: Some("s1".to_owned()), retention: MfaRules::RETENTION }
 }
 
 /// Factors of one process, and of an account that nobody else has.
-struct Process {
-    factors: Factors<LocalVault>,
+pub(crate) struct Process {
+    pub(crate) factors: Factors<LocalVault>,
     sessions: Sessions,
-    clock: ManualClock,
-    counters: Arc<Counters>,
+    pub(crate) clock: ManualClock,
+    pub(crate) counters: Arc<Counters>,
     account: Key,
 }
 
 impl Process {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let clock = ManualClock::new(SystemClock.now());
         let connected = connected(&endpoint().await).await;
         let counters = Arc::new(Counters::default());
@@ -246,6 +246,15 @@ fn code() -> impl Strategy<Value = CodeHash> {
     (0_u8..3).prop_map(|n| CodeHash([n; 32]))
 }
 
+/// One of two requests for recovery, approved or not.
+fn asked() -> impl Strategy<Value = RecoveryRequest> {
+    let texts = ['A', 'B'].map(|id| {
+        let plain = format!("{}.1767225600.1767312001.1767916801.{}", id.to_string().repeat(10) + "A", "s".repeat(43));
+        [format!("{plain}.{}", "A".repeat(22)), plain]
+    });
+    prop::sample::select(texts.concat()).prop_map(|text| text.parse().unwrap())
+}
+
 fn check() -> impl Strategy<Value = Check> {
     prop_oneof![
         Just(Check::NoApp),
@@ -262,6 +271,7 @@ fn check() -> impl Strategy<Value = Check> {
         passkey().prop_map(Check::HasPasskey),
         passkey().prop_map(Check::LacksPasskey),
         Just(Check::RoomForPasskey),
+        prop::option::of(asked()).prop_map(Check::RequestIs),
     ]
 }
 
@@ -284,6 +294,7 @@ fn change() -> impl Strategy<Value = Change> {
         6 => passkey().prop_map(Change::AddPasskey),
         1 => passkey().prop_map(Change::RemovePasskey),
         1 => kind().prop_map(Change::Remove),
+        3 => prop::option::of(asked()).prop_map(Change::Request),
     ]
 }
 

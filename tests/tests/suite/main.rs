@@ -40,6 +40,7 @@ mod passkeys;
 mod penalties;
 mod prices;
 mod pumping;
+mod recoveries;
 mod regressions;
 mod replays;
 mod reported_callers;

@@ -30,6 +30,14 @@ pub enum Event {
     SessionsRevoked,
     /// A change of factors was cancelled by its link.
     ChangeCancelled,
+    /// Somebody asked for all factors to be removed, since their owner has lost them.
+    RecoveryRequested,
+    /// An admin approved that.
+    RecoveryApproved,
+    /// An admin refused it.
+    RecoveryRefused,
+    /// The owner cancelled it.
+    RecoveryCancelled,
     /// All factors were removed, since their owner has lost them.
     AccountRecovered,
 }
@@ -48,6 +56,10 @@ impl Event {
             Self::TenantPolicyChanged => "tenant_policy_changed",
             Self::SessionsRevoked => "sessions_revoked",
             Self::ChangeCancelled => "change_cancelled",
+            Self::RecoveryRequested => "recovery_requested",
+            Self::RecoveryApproved => "recovery_approved",
+            Self::RecoveryRefused => "recovery_refused",
+            Self::RecoveryCancelled => "recovery_cancelled",
             Self::AccountRecovered => "account_recovered",
         }
     }

@@ -5,6 +5,7 @@
 use super::changes::Changed;
 use super::passkey::PasskeyId;
 use super::recovery::CodeHash;
+use super::request::RecoveryRequest;
 use super::tries::Tries;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -150,6 +151,8 @@ pub struct Account {
     pub recovery: Option<Recovery>,
     /// Changes that can be cancelled, oldest first; some of them are over, until the next one.
     pub changes: Vec<Changed>,
+    /// The request for recovery that was made last, unless it is over; it may have lapsed.
+    pub request: Option<RecoveryRequest>,
     /// What was tried of the app, or of the one that is being set up.
     pub totp_tries: Tries,
     /// What was tried of the recovery codes.

@@ -13,10 +13,11 @@
 //! Invariants: nothing is changed that was not announced; of any number of callers with one token, one has cancelled its change.
 
 use super::account::{Account, Recovery, Totp};
-use super::changes::{Altered, CancelToken, Changed, Factor, Taken, cancelled, emptied, recorded, until};
+use super::changes::{Altered, CancelToken, Changed, Factor, Taken, cancelled, recorded, until};
 use super::driver::{Factors, read};
 use super::passkey::PasskeyId;
 use super::recovery::CodeHash;
+use super::request::driver::REQUEST;
 use super::vault::Vault;
 use super::write::Write;
 use crate::audit::{Author, Entry, Event, Logged};
@@ -179,9 +180,21 @@ impl<V: Vault> Factors<V> {
             return Ok(Err(waiting(room, now)));
         }
         let taken = Taken::by(altered, seen, now);
-        self.items().begin().update(&change_key(&token)?, &keep(by.owner, &change, &taken)).await?;
-        by.announce.announce(&Announcement { altered, until: change.until, token }).await?;
+        self.keep_and_tell(by, &change, &taken, Announcement { altered, until: change.until, token }).await?;
         Ok(Ok(change))
+    }
+
+    /// Writes what the token of an announcement cancels, and announces it.
+    pub(super) async fn keep_and_tell<A: Announce>(
+        &self,
+        by: Changing<'_, A>,
+        change: &Changed,
+        taken: &Taken,
+        announcement: Announcement,
+    ) -> Result<()> {
+        let pk = change_key(&announcement.token)?;
+        self.items().begin().update(&pk, &keep(by.owner, change, taken)).await?;
+        by.announce.announce(&announcement).await
     }
 
     /// Makes a change that takes something away, and says what became of it.
@@ -212,6 +225,10 @@ impl<V: Vault> Factors<V> {
                 Altered::Removed(Factor::Passkey(id)) => by.entry(event, change).with("passkey", id),
                 _ => by.entry(event, change),
             };
+            let entry = match seen.request.as_ref().filter(|_| altered == Altered::Recovered) {
+                Some(request) => entry.with(REQUEST, request.id),
+                None => entry,
+            };
             match self.send_logged(&self.items().begin(), by.owner, &write, &entry, by.author).await? {
                 Logged::Applied => {
                     let gone = seen.passkeys.iter().filter(|id| match altered {
@@ -238,15 +255,6 @@ impl<V: Vault> Factors<V> {
         Err(self.items().begin().contended().into())
     }
 
-    /// Removes every factor of an account whose owner has lost them. Two writes, one more for each passkey, and what announcing takes.
-    ///
-    /// # Errors
-    ///
-    /// The table gives no answer, or the change cannot be announced.
-    pub async fn recover<A: Announce>(&self, by: Changing<'_, A>) -> Result<Removal> {
-        self.take_away(by, Altered::Recovered, &emptied()).await
-    }
-
     /// What a token cancels; `None` if there is nothing, or no more. Two reads.
     ///
     /// # Errors
@@ -257,7 +265,11 @@ impl<V: Vault> Factors<V> {
         let Some(found) = self.items().begin().read(&pk).await? else { return Ok(None) };
         let (owner, change, taken) = kept(&found).map_err(tollgate_dynamodb::Error::from)?;
         let account = self.find(&owner).await?;
-        let open = account.account().change(change.id, self.items().now()).is_some();
+        let (account, now) = (account.account(), self.items().now());
+        let open = match change.altered {
+            Altered::Requested => account.open_request(now).is_some_and(|open| open.id == change.id),
+            _ => account.change(change.id, now).is_some(),
+        };
         Ok(open.then_some(Cancellable { owner, altered: change.altered, change, taken, pk }))
     }
 
@@ -268,6 +280,11 @@ impl<V: Vault> Factors<V> {
     ///
     /// The table gives no answer; it may be cancelled.
     pub async fn cancel(&self, of: &Cancellable, author: &Author) -> Result<bool> {
+        if of.altered == Altered::Requested {
+            let was_open = self.end_recovery(&of.owner, of.change.id, Event::RecoveryCancelled, author).await?;
+            self.tidy(&of.pk).await;
+            return Ok(was_open);
+        }
         let mut taken = of.taken.clone();
         // Named only once they are there for good.
         taken.passkeys = self.revive_passkeys(&of.owner, &taken.passkeys).await?;

@@ -77,6 +77,8 @@ pub enum Altered {
     Removed(Factor),
     /// All passkeys are removed.
     RemovedPasskeys,
+    /// Nothing yet: somebody asks for that, see [`request`](super::request).
+    Requested,
     /// All factors are removed, since their owner has lost them.
     Recovered,
     /// What added it was cancelled after a change of several factors had taken it away: that brings it back no more. It cannot be cancelled.
@@ -89,7 +91,7 @@ impl Altered {
     pub fn factor(self) -> Option<Factor> {
         match self {
             Self::First(factor) | Self::Added(factor) | Self::Removed(factor) | Self::Cancelled(factor) => Some(factor),
-            Self::RemovedPasskeys | Self::Recovered => None,
+            Self::RemovedPasskeys | Self::Recovered | Self::Requested => None,
         }
     }
 
@@ -103,6 +105,7 @@ impl Altered {
         match self {
             Self::First(_) | Self::Added(_) => "added",
             Self::Removed(_) | Self::RemovedPasskeys => "removed",
+            Self::Requested => "requested",
             Self::Recovered => "recovered",
             Self::Cancelled(_) => "cancelled",
         }
@@ -184,6 +187,15 @@ impl fmt::Display for ChangeId {
     }
 }
 
+impl FromStr for ChangeId {
+    type Err = NoChange;
+
+    fn from_str(text: &str) -> std::result::Result<Self, NoChange> {
+        let id = URL_SAFE_NO_PAD.decode(text).ok().and_then(|id| id.try_into().ok());
+        id.map(Self).ok_or(NoChange)
+    }
+}
+
 /// A change that can be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Changed {
@@ -207,6 +219,7 @@ impl fmt::Display for Changed {
             Altered::Added(factor) => ('+', Some(factor)),
             Altered::Removed(factor) => ('~', Some(factor)),
             Altered::RemovedPasskeys => ('p', None),
+            Altered::Requested => ('q', None),
             Altered::Recovered => ('r', None),
             Altered::Cancelled(factor) => ('x', Some(factor)),
         };
@@ -227,7 +240,7 @@ impl FromStr for Changed {
         let mut parts = text.splitn(3, '.');
         let mut part = || parts.next().ok_or(NoChange);
         let (id, until, what) = (part()?, part()?, part()?);
-        let id = URL_SAFE_NO_PAD.decode(id).ok().and_then(|id| id.try_into().ok()).map(ChangeId).ok_or(NoChange)?;
+        let id = id.parse()?;
         let until = until.parse().map(Timestamp::from_secs).map_err(|_| NoChange)?;
         let factor = |text: &str| match text {
             "t" => Ok(Factor::Totp),
@@ -243,6 +256,7 @@ impl FromStr for Changed {
             (Some("~"), rest) => Altered::Removed(factor(rest)?),
             (Some("x"), rest) => Altered::Cancelled(factor(rest)?),
             (Some("p"), "") => Altered::RemovedPasskeys,
+            (Some("q"), "") => Altered::Requested,
             (Some("r"), "") => Altered::Recovered,
             _ => return Err(NoChange),
         };
@@ -307,6 +321,8 @@ pub struct Patch {
     pub recovery: Part<Recovery>,
     /// The passkeys.
     pub passkeys: PasskeysPart,
+    /// Whether a request for recovery is over by it.
+    pub ends_request: bool,
 }
 
 impl Account {
@@ -406,10 +422,10 @@ pub fn until(now: Timestamp, cooldown: Duration) -> Timestamp {
     Timestamp::from_secs((now + cooldown).as_secs() + 1)
 }
 
-/// The write that removes every factor of an account.
+/// The write that removes every factor of an account, which is what was requested.
 #[must_use]
 pub fn emptied() -> Write {
-    let patch = Patch { totp: Part::Drop, recovery: Part::Drop, passkeys: PasskeysPart::Drop };
+    let patch = Patch { totp: Part::Drop, recovery: Part::Drop, passkeys: PasskeysPart::Drop, ends_request: true };
     Write::new([], Change::Patch(patch))
 }
 
@@ -445,6 +461,7 @@ pub fn cancelled(seen: &Account, change: &Changed, taken: &Taken, now: Timestamp
         totp: part(is_back(Factor::Totp), taken.totp.as_ref().map(app)),
         recovery: part(is_back(Factor::Recovery), taken.recovery.clone()),
         passkeys,
+        ends_request: false,
     };
     let checks = [Check::ChangesAre(seen.changes.clone())];
     Write { checks: checks.into(), change: Change::Patch(patch), changes: Some(changes) }

@@ -13,6 +13,7 @@
 //! | [`attempt`] | the protocol of a code: count, compare, mark |
 //! | [`changes`] | what was changed of late, how it is cancelled, and what factors prove meanwhile |
 //! | [`cancel`] | changes against the table: told before they are made, and cancelled |
+//! | [`request`](mod@request) | recovery of an account whose owner has lost every factor, by two admins |
 //! | `storage` | those writes as DynamoDB expressions, the item as attributes |
 //! | [`vault`] | who seals the secrets that have to be read again |
 //! | [`driver`] | [`Factors`]: drives them against the table |
@@ -37,6 +38,7 @@ pub mod changes;
 pub mod driver;
 pub mod passkey;
 pub mod recovery;
+pub mod request;
 #[doc(hidden)]
 pub mod storage;
 pub mod totp;
@@ -51,6 +53,7 @@ pub use changes::{Altered, CancelToken, ChangeId, Changed, Factor, MOST_CHANGES,
 pub use driver::{Enrolment, Factors, Found, Generated};
 pub use passkey::{Asked, Asserted, MOST_PASSKEYS, Passkey, PasskeyId, Registered, RelyingParty};
 pub use recovery::{CodeHash, RecoveryCode};
+pub use request::{Approval, Approver, Completion, NotRequested, RecoveryRequest, RequestSecret};
 pub use tries::{Tries, Turn};
 pub use vault::{LocalVault, Vault, VaultContext, VaultError};
 pub use write::{Change, Check, Write};

@@ -18,6 +18,8 @@
 //!            REMOVE #pending, … ADD #passkeys :passkeys
 //! its end    contains(#passkeys, :passkey)
 //!            REMOVE #pending, … DELETE #passkeys :passkeys
+//! request    #request = :asked, or attribute_not_exists(#request)
+//!            SET #request = …, or REMOVE #request                              (removed by what completes it as well)
 //! changed    #changes = :were, or attribute_not_exists(#changes)                                (beside the checks of a change of factors)
 //!            SET #changes = :changes, or REMOVE #changes                                        (beside what it does)
 //! patch      SET #totp = …, … or REMOVE #totp, …; ADD or DELETE #passkeys :…                    (what is cancelled)
@@ -50,6 +52,7 @@ const PASSKEYS: &str = "passkeys";
 const RECOVERY: &str = "recovery";
 const RECOVERY_SINCE: &str = "recovery_since";
 const CHANGES: &str = "changes";
+const REQUEST: &str = "request";
 
 /// Changes are written in one text, with this between.
 const BETWEEN: char = ' ';
@@ -102,6 +105,8 @@ fn check(out: &mut Expressions, check: &Check) -> String {
             return format!("attribute_not_exists({})", name(out, CHANGES));
         }
         Check::ChangesAre(changes) => (CHANGES, "=", ":were", string(written(changes))),
+        Check::RequestIs(None) => return format!("attribute_not_exists({})", name(out, REQUEST)),
+        Check::RequestIs(Some(request)) => (REQUEST, "=", ":asked", string(request)),
         Check::NoApp => return format!("attribute_not_exists({})", name(out, TOTP)),
         // The table keeps no empty set.
         Check::NoFactor => {
@@ -182,6 +187,9 @@ fn written(changes: &[Changed]) -> String {
 }
 
 fn patch(out: &mut Expressions, update: &mut Update, patch: &Patch) {
+    if patch.ends_request {
+        update.remove(out, &[REQUEST]);
+    }
     let tries = |out: &mut Expressions, update: &mut Update, kind| {
         let (wrong, last) = tries_of(kind);
         update.remove(out, &[wrong, last]);
@@ -249,6 +257,8 @@ fn change(out: &mut Expressions, change: &Change) -> Update {
         }
         Change::Confirm(app) => put_app(out, &mut update, app),
         Change::Patch(of) => patch(out, &mut update, of),
+        Change::Request(Some(request)) => update.set(out, REQUEST, string(request)),
+        Change::Request(None) => update.remove(out, &[REQUEST]),
         Change::Pass { step, sealed } => {
             update.set(out, TOTP_STEP, number(step));
             update.set(out, TOTP, string(sealed));
@@ -315,6 +325,11 @@ pub fn to_account(found: Option<&Attributes>) -> Result<Account> {
         let wrong = |_| tollgate_core::Error::Stored { attribute: CHANGES.to_owned(), found: text.to_owned() };
         text.split(BETWEEN).map(|change| change.parse().map_err(wrong)).collect::<Result<Vec<Changed>>>()
     };
+    let request = || {
+        let text = attributes::text(found, REQUEST)?;
+        let wrong = |_| tollgate_core::Error::Stored { attribute: REQUEST.to_owned(), found: text.to_owned() };
+        text.parse().map_err(wrong)
+    };
     let tries = |kind| {
         let (wrong, last) = tries_of(kind);
         let last = attributes::optional(found, last)?.map(Timestamp::from_nanos).unwrap_or_default();
@@ -326,6 +341,7 @@ pub fn to_account(found: Option<&Attributes>) -> Result<Account> {
         passkeys: attributes::byte_strings(found, PASSKEYS)?.into_iter().map(PasskeyId).collect(),
         recovery: has(RECOVERY_SINCE).then(recovery).transpose()?,
         changes: has(CHANGES).then(changes).transpose()?.unwrap_or_default(),
+        request: has(REQUEST).then(request).transpose()?,
         totp_tries: tries(CodeKind::Totp)?,
         recovery_tries: tries(CodeKind::Recovery)?,
     })

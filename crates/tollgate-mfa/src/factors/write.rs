@@ -7,6 +7,7 @@ use super::account::{Account, CodeKind, Kind, Pending, Recovery, Totp};
 use super::changes::{Changed, Part, PasskeysPart, Patch};
 use super::passkey::{MOST_PASSKEYS, PasskeyId};
 use super::recovery::CodeHash;
+use super::request::RecoveryRequest;
 use super::tries::{Tries, Turn};
 use std::collections::BTreeSet;
 use tollgate_core::Timestamp;
@@ -44,6 +45,8 @@ pub enum Check {
     Has(Kind),
     /// These changes are remembered, and no others.
     ChangesAre(Vec<Changed>),
+    /// That request for recovery is there, as it is, or none.
+    RequestIs(Option<RecoveryRequest>),
 }
 
 impl Check {
@@ -70,6 +73,7 @@ impl Check {
             Self::Has(Kind::Passkey) => !account.passkeys.is_empty(),
             Self::Has(Kind::Recovery) => account.recovery.is_some(),
             Self::ChangesAre(changes) => account.changes == *changes,
+            Self::RequestIs(request) => account.request == *request,
         }
     }
 }
@@ -102,6 +106,8 @@ pub enum Change {
     Remove(Kind),
     /// Factors are put back or dropped.
     Patch(Patch),
+    /// A request for recovery is made or approved; `None`: it is over.
+    Request(Option<RecoveryRequest>),
 }
 
 /// One conditional write of one item.
@@ -140,7 +146,8 @@ impl Change {
     /// The factor whose tries are over with it, and whether what is being set up is.
     pub(crate) fn clears(&self) -> (Option<CodeKind>, bool) {
         match self {
-            Self::Enrol(_) | Self::Count(..) => (None, false),
+            // Whoever requests something has not proved enough to end what is being set up.
+            Self::Enrol(_) | Self::Count(..) | Self::Request(_) => (None, false),
             Self::Pass { .. } => (Some(CodeKind::Totp), false),
             Self::Use(_) => (Some(CodeKind::Recovery), false),
             // Whoever has set it up may have done so while there was less to prove.
@@ -186,6 +193,7 @@ impl Change {
                 account.passkeys.remove(id);
             }
             Self::Patch(patch) => patch.make(account),
+            Self::Request(request) => account.request.clone_from(request),
             Self::Remove(Kind::Totp) => account.totp = None,
             Self::Remove(Kind::Passkey) => account.passkeys.clear(),
             Self::Remove(Kind::Recovery) => account.recovery = None,
@@ -195,6 +203,9 @@ impl Change {
 
 impl Patch {
     fn make(&self, account: &mut Account) {
+        if self.ends_request {
+            account.request = None;
+        }
         match &self.totp {
             Part::Keep => {}
             Part::Drop => (account.totp, account.totp_tries) = (None, Tries::default()),

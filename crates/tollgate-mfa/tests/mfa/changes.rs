@@ -256,7 +256,7 @@ fn what_is_written_of_a_change_is_read_back_and_nothing_else() {
     let of_one = factors.into_iter().flat_map(|factor| {
         [Altered::First(factor), Altered::Added(factor), Altered::Removed(factor), Altered::Cancelled(factor)]
     });
-    for altered in of_one.chain([Altered::RemovedPasskeys, Altered::Recovered]) {
+    for altered in of_one.chain([Altered::RemovedPasskeys, Altered::Requested, Altered::Recovered]) {
         let change =
             Changed { id: CancelToken::random().unwrap().change(), altered, until: Timestamp::from_secs(START) };
         assert_eq!(change.to_string().parse(), Ok(change));

@@ -5,6 +5,7 @@ mod changes;
 mod codes;
 mod judging;
 mod passkeys;
+mod recovery;
 mod sequences;
 mod tenants;
 mod tokens;

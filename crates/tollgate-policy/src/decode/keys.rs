@@ -172,9 +172,12 @@ pub(super) const MFA: KeyList = KeyList {
         "cooldown",
         "cancel_url",
         "passkeys",
+        "recovery",
         "tenants",
     ],
 };
+
+pub(super) const RECOVERY: KeyList = KeyList { table: "recovery", keys: &["wait"] };
 
 pub(super) const PASSKEYS: KeyList =
     KeyList { table: "passkeys", keys: &["rp_id", "origins", "user_verification", "timeout"] };

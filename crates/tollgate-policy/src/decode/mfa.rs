@@ -1,4 +1,4 @@
-//! `[mfa]`: issuer, classes and age of second factors; `tenants` is a room of its own.
+//! `[mfa]`: issuer, classes and age of second factors, how long a recovery waits; `tenants` is a room of its own.
 
 use super::fields::{self, Fields, Node};
 use super::keys;
@@ -22,6 +22,13 @@ const COOLDOWN: RangedDuration = RangedDuration {
     what: "cooldown",
     least: MfaRules::SHORTEST_COOLDOWN,
     most: MfaRules::LONGEST_COOLDOWN,
+    example: "\"24h\"",
+};
+
+const RECOVERY_WAIT: RangedDuration = RangedDuration {
+    what: "wait",
+    least: MfaRules::SHORTEST_RECOVERY_WAIT,
+    most: MfaRules::LONGEST_RECOVERY_WAIT,
     example: "\"24h\"",
 };
 
@@ -68,6 +75,7 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         Some(node) => RETENTION.read(report, node),
         None => Some(MfaRules::RETENTION),
     };
+    let recovery_wait = recovery_wait(report, fields.get("recovery"));
     let passkeys = passkeys::decode(report, fields.get("passkeys"));
     let tenants = tenants::decode(report, fields.get("tenants"));
     has_lasting_accounts(report, &fields.span(), identity);
@@ -86,9 +94,18 @@ pub(super) fn decode(report: &mut Report<'_>, node: Option<Node<'_>>, identity: 
         cooldown: cooldown?,
         cancel_url: cancel_url?,
         audit_retention: audit_retention?,
+        recovery_wait: recovery_wait?,
         passkeys: passkeys?,
         tenants: tenants?,
     }))
+}
+
+fn recovery_wait(report: &mut Report<'_>, node: Option<Node<'_>>) -> Option<Duration> {
+    let Some(node) = node else { return Some(MfaRules::SHORTEST_RECOVERY_WAIT) };
+    match Fields::open(report, node, "[mfa.recovery]", &keys::RECOVERY)?.get("wait") {
+        Some(node) => RECOVERY_WAIT.read(report, node),
+        None => Some(MfaRules::SHORTEST_RECOVERY_WAIT),
+    }
 }
 
 /// Factors last for years, secrets do not: an account that is known by a hash would be without its factors once that rotates, and

@@ -287,6 +287,10 @@ fn second_factors() {
     {
         one(&mfa(&format!("cancel_url = '{url}'")), "4:14", "cancel_url must be a page at https://");
     }
+    one(&mfa("[mfa.recovery]\nwait = '23h'"), "5:8", "wait must be at least 86400 s, not \"23h\"");
+    one(&mfa("[mfa.recovery]\nwait = '73h'"), "5:8", "wait must be at most 259200 s, not \"73h\"");
+    one(&mfa("[mfa.recovery]\nwait = 24"), "5:8", "wait must be a string");
+    one(&mfa("[mfa.recovery]\nadmins = 2"), "5:1", "unknown key `admins` in [mfa.recovery]");
     one(&mfa("enrol_acr = 'mfa'"), "4:13", "`enrol_acr` is the same as `acr`");
     one(&mfa("acr = 'mfa-enrol'"), "4:7", "`enrol_acr` is the same as `acr`");
     one(&mfa("audit_retention = '29day'"), "4:19", "audit_retention must be at least 2592000 s, not \"29day\"");

@@ -118,6 +118,7 @@ fn valid_policies_pass_both() {
             .to_owned(),
         "version = 1\n[mfa]\nissuer = \"Ți\"\nacr = \"urn:example:mfa\"\nmax_age = \"1day\"".to_owned(),
         "version = 1\n[mfa]\nissuer = \"x\"\naudit_retention = \"30day\"".to_owned(),
+        "version = 1\n[mfa]\nissuer = \"x\"\n[mfa.recovery]\nwait = \"3day\"".to_owned(),
         "version = 1\n[mfa]\nissuer = \"x\"\naudit_retention = \"3650day\"".to_owned(),
         "version = 1\n[mfa]\nissuer = \"x\"\nenrol_acr = \"e\"\ncooldown = \"48h\"\ncancel_url = \"https://x.org/#{token}\"\nfirst_factor = [\"pwd\", \"sms\"]\n[mfa.tenants]\nallowed = [\"totp\", \"passkey\"]\n\
          required = [\"passkey\"]\nminimum = 2\ngrace = \"90day\"\nadmin = { claim = \"cognito:groups\", value = \"admin\" }"

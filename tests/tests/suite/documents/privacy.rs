@@ -59,6 +59,7 @@ fn play(dev: &Dev) {
     let code = json!({ "challenge": sent["challenge"], "purpose": "step-up", "code": outbox[0]["code"] });
     assert_eq!(by("POST", "/api/auth/otp/verify", &code.to_string())["verified"], true);
     assert!(by("POST", "/api/mfa/recovery/generate", "")["codes"].is_array());
+    assert!(by("POST", "/api/mfa/recovery/request", "")["secret"].is_string());
     assert!(by("POST", "/api/mfa/totp/enroll", "")["otpauth_uri"].is_string());
     assert!(by("POST", "/api/mfa/passkeys/register", "")["challenge"].is_string());
 }
