@@ -100,10 +100,10 @@ fn sam(args: &[&str]) -> Result<(), String> {
     if !args.first().is_some_and(|first| ["build", "deploy", "delete", "validate"].contains(first)) {
         return Err(format!("nobody knows `sam {}`", args.join(" ")));
     }
-    for word in &args[1..] {
+    for word in args[1..].iter().map(|word| word.trim_matches('"')) {
         let unknown = match word.split_once('=') {
             Some((name, _)) => !templates.iter().any(|text| text.contains(&format!("\n  {name}:\n    Type: "))),
-            None => word.starts_with("--") && !SAM_OPTIONS.contains(word),
+            None => word.starts_with("--") && !SAM_OPTIONS.contains(&word),
         };
         if unknown {
             return Err(format!("neither an option of sam nor a parameter of a template: {word}"));
