@@ -69,7 +69,7 @@ fn run(cli: Cli) -> Result<()> {
             Command::Race(args) => race::run(args).await,
             Command::RaceWorker(args) => race::worker::run(args).await,
             Command::Bench(args) => bench::run(args).await,
-            Command::Replay(args) => replay::run(&args).await,
+            Command::Replay(args) => Box::pin(replay::run(&args)).await,
             Command::Attack(args) => Box::pin(attack::run(args)).await,
             Command::Policy(args) => policy::run(&args),
             Command::Explain(args) if why::is_asked(&args) => why::run(&args).await,

@@ -36,7 +36,7 @@ impl Subject {
     /// The same as it is for a session: of one that was spared, what was revoked before that counts.
     #[must_use]
     pub fn seen_by(&self, session: Option<&str>) -> Self {
-        let name = session.map(|session| session_digest(session));
+        let name = session.map(session_digest);
         match self.spared.filter(|spared| Some(spared.session) == name) {
             Some(spared) => Self { revoked: spared.revoked, ..*self },
             None => Self { spared: None, ..*self },
