@@ -62,7 +62,9 @@ impl Shell {
             let (printed, code) = bash.does(&command);
             let printed = printed.replace(&addr, ADDR).replace('\r', "");
             // What is shown to fail does.
-            let fails = step.shown.as_deref().is_some_and(|shown| shown.lines().any(|line| line.starts_with("error: ")));
+            let fails = step.shown.as_deref().is_some_and(|shown| {
+                shown.lines().any(|line| line.starts_with("error: ") || line.contains(": error: "))
+            });
             if (code == "0") == fails {
                 wrong += &format!("`{}` ends with {code}: {printed}\n", step.command);
             }
