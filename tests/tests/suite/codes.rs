@@ -429,5 +429,5 @@ async fn the_table_answers_every_write_of_codes_as_the_write_itself_does() {
             }
         }
     }
-    assert!(applied > 60 && refused > 60, "both happen: {applied} applied, {refused} refused");
+    assert!(applied > 20 && refused > 20, "both happen: {applied} applied, {refused} refused");
 }
