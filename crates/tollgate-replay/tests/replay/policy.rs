@@ -163,3 +163,34 @@ fn parameters_of_path_and_query_are_values_as_they_are_when_they_are_served() {
     assert_eq!(report.limits["order"].top_denied[0].key, "order:a b,region:eu");
     assert_eq!(report.limits["order"].missing["region"], 1);
 }
+
+/// The access log of the sample API, as the template has it written, with these values of variables and `-` for all others.
+fn logged_by_the_template(values: &[(&str, &str)]) -> String {
+    let template = include_str!("../../../../infra/template.yaml");
+    let stage = template.split_once("\n  SampleApiStage:\n").unwrap().1;
+    let format = stage.split_once("Format: >-\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let format = format.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let format: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&format).unwrap();
+    let value = |variable: &str| {
+        let variable = variable.strip_prefix("$context.").unwrap();
+        values.iter().find(|(name, _)| *name == variable).map_or("-", |(_, value)| *value)
+    };
+    let line = format.iter().map(|(name, variable)| (name.clone(), value(variable.as_str().unwrap()).into()));
+    format!("{}\n", serde_json::Value::Object(line.collect()))
+}
+
+#[test]
+fn the_templates_access_log_is_decided_by_the_sample_policys_limits_of_users_tenants_and_addresses() {
+    let logged = |path, values: &[(&str, &str)]| {
+        let request = [("requestTime", "17/May/2015:10:05:03 +0000"), ("httpMethod", "POST"), ("path", path)];
+        logged_by_the_template(&[&request[..], &[("status", "200")], values].concat())
+    };
+    let claims =
+        [("authorizer.claims.sub", "alice"), ("authorizer.claims.tenant", "acme"), ("authorizer.claims.plan", "pro")];
+    let log = [logged("/api/orders", &claims), logged("/api/auth/login", &[("identity.sourceIp", "192.0.2.1")])];
+    let report = run(include_str!("../../../../infra/tollgate.toml"), &log);
+    assert_eq!((report.requests, report.skipped, report.unmatched), (2, 0, 0));
+    for limit in ["orders", "tenant-orders", "login-address"] {
+        assert_eq!(counts(&report, limit), [1, 0, 0, 1], "{limit}: {report}");
+    }
+}
