@@ -89,10 +89,9 @@ impl<S: Store, V: Vault> Handlers<S, V> {
             Approval::Approved(request) => {
                 let told = "an admin has approved that all second factors are removed from your account";
                 self.tell_after(policy, &owner, told).await;
-                let mut body = shown(&request);
-                body["status"] = "approved".into();
-                reply::json(StatusCode::OK, &body)
+                recorded(&request)
             }
+            Approval::Already(request) => recorded(&request),
             Approval::Enough => answer::conflict("enough_approvals", "two other admins have approved it already"),
             Approval::NotHis => {
                 let message = "nobody approves the recovery of his own account, nor of one in another tenant";
@@ -214,6 +213,13 @@ fn shown(request: &RecoveryRequest) -> Value {
         "ready_at": request.ready_at.as_secs(),
         "until": request.until.as_secs(),
     })
+}
+
+/// 200: an approval is recorded.
+fn recorded(request: &RecoveryRequest) -> Response<Body> {
+    let mut body = shown(request);
+    body["status"] = "approved".into();
+    reply::json(StatusCode::OK, &body)
 }
 
 /// 410.

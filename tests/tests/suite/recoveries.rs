@@ -69,10 +69,12 @@ fn whoever_has_lost_every_factor_has_them_removed_after_a_wait_by_two_admins() {
     assert!(is(&not_yet, 409, "not_yet") && not_yet.2["approvals"] == 0 && not_yet.2["needed"] == 2, "{not_yet:?}");
 
     let admin = |name| alice.called(name).in_session(name);
-    for _ in 0..2 {
+    let told = [1, 2].map(|_| {
         let (status, _, body) = decides(admin("carol"), "approve", "alice", &id);
         assert_eq!((status, &body["approvals"]), (200, &json!(1)), "one who approves twice counts once");
-    }
+        dev.ask("GET", "/dev/outbox", "").2.as_array().unwrap().len()
+    });
+    assert_eq!(told[0], told[1], "and alice, whom each message costs something, is told of it once");
     assert!(is(&decides(alice, "approve", "alice", &id), 403, "own_account"));
     dev.advance_ms(DAY_MS + 2000);
     // A sign-in of now is a session of its own.

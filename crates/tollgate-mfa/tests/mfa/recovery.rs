@@ -234,7 +234,7 @@ fn one_admin_who_approves_twice_counts_once_and_a_third_is_not_needed() {
     let now = Timestamp::from_secs(START);
     let (account, request, _) = approved_by_two();
     let by = |n| approved(&account, request.id, &admin(0), &admin(n), now).unwrap_err();
-    assert!(matches!(by(1), Approval::Approved(same) if same.approvals.len() == 2));
+    assert!(matches!(by(1), Approval::Already(same) if same.approvals.len() == 2));
     assert_eq!((by(3), by(0), by(4)), (Approval::Enough, Approval::NotHis, Approval::NotHis));
     let alone = Key::new([("user", "alice")]).unwrap();
     assert_eq!(approved(&account, request.id, &alone, &admin(1), now).unwrap_err(), Approval::NotHis, "no tenant");

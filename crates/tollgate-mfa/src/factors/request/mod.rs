@@ -158,8 +158,10 @@ pub enum NotRequested {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Approval {
-    /// It is recorded, now or earlier; this is the request with it.
+    /// It is recorded; this is the request with it.
     Approved(RecoveryRequest),
+    /// It was recorded earlier, so that there is nothing to tell the owner; this is the request.
+    Already(RecoveryRequest),
     /// Two others have approved: it takes no more.
     Enough,
     /// No such request is open.
@@ -226,7 +228,7 @@ pub fn approved(
     let open = seen.open_request(now).filter(|open| open.id == id).ok_or(Approval::NoSuchRequest)?;
     let approver = Approver::of(admin);
     if open.approvals.contains(&approver) {
-        return Err(Approval::Approved(open.clone()));
+        return Err(Approval::Already(open.clone()));
     }
     if open.approvals.len() >= APPROVALS {
         return Err(Approval::Enough);
