@@ -16,7 +16,7 @@
 //! | `http` | its lines are in an answer of the sample API |
 //! | `text` | a picture |
 
-mod block;
+pub mod block;
 mod compare;
 mod costs;
 mod policy;
