@@ -6,6 +6,7 @@ use http::Extensions;
 use lambda_http::RequestExt;
 use lambda_http::request::RequestContext;
 use serde_json::Value;
+use tollgate_policy::without_stage;
 
 /// The facts of the event that a request was made from; `None` if it was not made by `lambda_http`.
 pub(crate) fn facts(extensions: &Extensions) -> Option<Facts> {
@@ -22,13 +23,4 @@ pub(crate) fn facts(extensions: &Extensions) -> Option<Facts> {
         _ => raw,
     };
     Some(if path.is_empty() { facts } else { facts.with_path(path) })
-}
-
-fn without_stage<'a>(path: &'a str, stage: Option<&str>) -> &'a str {
-    let rest = stage.filter(|stage| *stage != "$default").and_then(|stage| path.strip_prefix('/')?.strip_prefix(stage));
-    match rest {
-        Some("") => "/",
-        Some(rest) if rest.starts_with('/') => rest,
-        _ => path,
-    }
 }

@@ -365,7 +365,7 @@ pub use message::{Message, Messages, Placeholder};
 pub use mfa::{MfaRules, PasskeyRules, UserVerification};
 pub use network::Network;
 pub use otp::{Channel, OtpRules, OtpUse, PumpingRules, Purpose};
-pub use pattern::{PathPart, Pattern};
+pub use pattern::{PathPart, Pattern, without_stage};
 pub use policy::{Parsed, Plans, Policy};
 pub use pseudonym::{KeySecrets, KeySecretsError};
 pub use rate::{duration, rate_text};

@@ -100,6 +100,17 @@ fn answers_of_the_templates_gateway_responses_are_told_by_what_the_template_says
     }
 }
 
+/// What a proxy or a person has cut out of it does not make an answer of the layer one that a gateway gives, which cannot know the limit.
+#[test]
+fn an_answer_that_names_its_limit_is_the_layers_whatever_was_cut_out() {
+    for rest in [r#""limit":"orders""#, r#""violated-policies":["orders"]"#] {
+        let kind = r##""type":"https://iana.org/assignments/http-problem-types#quota-exceeded""##;
+        let body = format!(r#"{{{kind},"status":429,"error":"rate_limited",{rest},"retryAfter":72}}"#);
+        let report = of(&format!("HTTP/2 429\nretry-after: 72\n\n{body}"), Known::default());
+        assert_eq!(report["layer"], "application", "{report:#}");
+    }
+}
+
 #[test]
 fn a_body_of_the_policys_edge_names_the_rules_that_answer_with_it() {
     let text = "version = 1\n[edge]\nstage = 'block'\n[edge.bodies.slow]\ntype = 'json'\ncontent = '{\"slow\": \"down\"}'\n\

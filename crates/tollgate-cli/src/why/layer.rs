@@ -124,11 +124,13 @@ fn ours(message: &Message, _: Option<&Policy>) -> Option<Verdict> {
     let kind = message.text_of("type").unwrap_or_default();
     let is_problem = message.field("content-type").is_some_and(|of| of.starts_with("application/problem+json"));
     let has = |member: &str| message.json().is_some_and(|body| body.contains_key(member));
+    // What a gateway response cannot know.
+    let names_limit = has("detail") || has("limit") || has("violated-policies");
     let app = |outcome, by: &str, evidence: String| Verdict::new(Layer::Application, by, Certain, outcome, evidence);
     let layer = "tollgate in front of the handler";
     let said = format!("the body has `error: {error:?}`");
     Some(match error {
-        "rate_limited" if has("detail") && kind.ends_with("#quota-exceeded") => app(
+        "rate_limited" if names_limit && kind.ends_with("#quota-exceeded") => app(
             Outcome::Limited,
             layer,
             format!("{said} and the problem type of a quota (draft-ietf-httpapi-ratelimit-headers-11)"),

@@ -5,6 +5,9 @@
 //! differently is a different path here, too.
 
 mod parse;
+mod stage;
+
+pub use stage::without_stage;
 
 use crate::rate::Problem;
 use std::cmp::Ordering;

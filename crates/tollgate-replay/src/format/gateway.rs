@@ -13,6 +13,7 @@ use crate::date;
 use crate::entry::{Entry, Flaw, LineError, Request};
 use std::borrow::Cow;
 use tollgate_core::Timestamp;
+use tollgate_policy::without_stage;
 
 /// Times in milliseconds since 1970.
 const MILLIS: [&str; 3] = ["requestTimeEpoch", "request_time_epoch", "timeEpoch"];
@@ -20,7 +21,8 @@ const MILLIS: [&str; 3] = ["requestTimeEpoch", "request_time_epoch", "timeEpoch"
 const TIMES: [&str; 6] = ["requestTime", "request_time", "time", "timestamp", "@timestamp", "date"];
 const METHODS: [&str; 4] = ["httpMethod", "method", "http_method", "http.method"];
 /// The path of the request goes before the pattern of the route, which has no values of parameters.
-const PATHS: [&str; 6] = ["path", "rawPath", "requestPath", "uri", "http.path", "resourcePath"];
+const PATHS: [&str; 6] = ["path", "rawPath", "requestPath", "uri", "http.path", RESOURCE_PATH];
+const RESOURCE_PATH: &str = "resourcePath";
 const ADDRESSES: [&str; 8] =
     ["ip", "sourceIp", "source_ip", "identity.sourceIp", "http.sourceIp", "clientIp", "client_ip", "remoteAddr"];
 const STATUSES: [&str; 3] = ["status", "statusCode", "status_code"];
@@ -36,7 +38,10 @@ pub(super) fn parse(object: Object<'_>) -> Result<Entry<'_>, LineError> {
     // `GET /orders/{id}`, or `$default`.
     let route_key = object.get("routeKey").and_then(|key| key.split_once(' '));
     let method = object.first(&METHODS).map(|(_, method)| method).or(route_key.map(|(method, _)| method));
-    let path = object.first(&PATHS).map(|(_, path)| path).or(route_key.map(|(_, path)| path));
+    // `$context.path` begins with the stage; the pattern of a resource or route does not.
+    let stage = object.get("stage");
+    let of_request = |(name, path)| if name == RESOURCE_PATH { path } else { without_stage(path, stage) };
+    let path = object.first(&PATHS).map(of_request).or(route_key.map(|(_, path)| path));
     let request = match (method, path) {
         (Some(method), Some(path)) => {
             let query = object.first(&["queryString", "rawQueryString"]).map(|(_, query)| query);

@@ -96,6 +96,25 @@ fn json_of_api_gateway_is_read_by_the_names_that_people_give_its_variables() {
 }
 
 #[test]
+fn a_stage_in_front_of_a_path_is_no_part_of_it() {
+    let line = |fields: &str| {
+        let line = format!(r#"{{"requestTimeEpoch":"1431857103000","httpMethod":"GET",{fields},"status":"200"}}"#);
+        read(&line).1.concat()
+    };
+    for (fields, path) in [
+        (r#""path":"/live/orders/7","stage":"live""#, "/orders/7"),
+        (r#""path":"/live","stage":"live""#, "/"),
+        (r#""path":"/lively/orders","stage":"live""#, "/lively/orders"),
+        (r#""path":"/orders/7","stage":"$default""#, "/orders/7"),
+        (r#""path":"/live/orders/7""#, "/live/orders/7"),
+        // The pattern of a resource has none.
+        (r#""resourcePath":"/live/orders","stage":"live""#, "/live/orders"),
+    ] {
+        assert_eq!(line(fields), format!("1431857103000 - GET {path} 200"), "{fields}");
+    }
+}
+
+#[test]
 fn what_a_json_line_lacks_is_said() {
     let flaws = [
         ("{\"a\":1", "not a JSON object: EOF while parsing an object"),
