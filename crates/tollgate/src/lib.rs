@@ -11,8 +11,8 @@
 //! store.warm_up().await?; // in init: opens the connection and learns the table's clock
 //! let limiter = Limiter::new(store);
 //!
-//! let charges = policy.charges(&[Wanted { limit: "orders", key: &[("user", "alice")], plan: Some("free"), cost: 1 }])?;
-//! let decision = limiter.take(&charges).await?;
+//! let charges = policy.charges(&[Wanted { limit: "orders", key: &[("user", "alice")], plan: None, cost: 1 }])?;
+//! let decision = limiter.take(&charges).await?; // a denial is a value, an error is the store's
 //! if !decision.is_allowed() {
 //!     println!("come back in {:?}", decision.retry_after());
 //! }

@@ -145,9 +145,25 @@ fn the_code_in_readme_is_code_that_is_compiled() {
     for file in ["crates/tollgate/examples/axum.rs", "crates/tollgate/examples/lambda_http.rs"] {
         compiled.extend(read(file).lines().filter_map(code).flat_map(|line| [line, "\n"]));
     }
-    for block in blocks("README.md", &read("README.md")).iter().filter(|block| block.language == "rust") {
-        let shown: String = block.text.lines().filter_map(code).flat_map(|line| [line, "\n"]).collect();
-        assert!(compiled.contains(&format!("\n{shown}")), "{}: nothing that is compiled has\n{shown}", block.place());
+    let facade = read("crates/tollgate/src/lib.rs");
+    let docs = facade.lines().filter_map(|line| code(line.strip_prefix("//!")?));
+    compiled.extend(docs.flat_map(|line| [line, "\n"]));
+    for file in ["README.md", "crates/tollgate/README.md"] {
+        for block in blocks(file, &read(file)).iter().filter(|block| block.language == "rust") {
+            let shown: String = block.text.lines().filter_map(code).flat_map(|line| [line, "\n"]).collect();
+            let is_compiled = compiled.contains(&format!("\n{shown}"));
+            assert!(is_compiled, "{}: nothing that is compiled has\n{shown}", block.place());
+        }
+    }
+}
+
+#[test]
+fn the_policy_in_the_readme_of_the_facade_has_no_mistake() {
+    let file = "crates/tollgate/README.md";
+    let policies: Vec<_> = blocks(file, &read(file)).into_iter().filter(|block| block.language == "toml").collect();
+    assert!(!policies.is_empty());
+    for block in policies {
+        tollgate::Policy::parse(&block.text).unwrap_or_else(|e| panic!("{}: {e}", block.place()));
     }
 }
 
@@ -159,16 +175,19 @@ fn readme_and_the_module_list_every_page_and_each_link_leads_somewhere() {
         let name = page.rsplit('/').next().unwrap();
         assert!(module.contains(&format!("../../guide/{name}\")]")), "the module has no {name}");
     }
-    for file in ["README.md", "ARCHITECTURE.md"] {
+    for file in
+        ["README.md", "ARCHITECTURE.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md", "infra/cdk/README.md"]
+    {
+        let folder = file.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
         for target in read(file).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
             if path.contains("://") || path.contains(' ') {
                 continue;
             }
-            let text = if path.is_empty() { file } else { path };
-            assert!(repository(text).exists(), "{file}: {target}");
+            let text = if path.is_empty() { file.to_owned() } else { format!("{folder}{path}") };
+            assert!(repository(&text).exists(), "{file}: {target}");
             if !anchor.is_empty() && text.ends_with(".md") {
-                let headings = read(text);
+                let headings = read(&text);
                 let mut headings = headings.lines().filter(|line| line.starts_with('#'));
                 assert!(headings.any(|heading| slug(heading) == anchor), "{file}: {target}");
             }
