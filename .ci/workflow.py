@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""workflow.py FILE...: holds workflows to running the scripts of this folder and nothing else, so that what they find can be found without them.
+"""workflow.py FILE...: holds workflows to running the scripts of this folder and nothing else, so that what they find can be found without them,
+and to keeping nothing in a cache that the scripts compile.
 
 The one exception is the command that drafts a release.
 """
@@ -11,10 +12,11 @@ import sys
 import yaml
 
 SCRIPT = re.compile(r"(\.ci/[a-z]+)( [0-9]+)?")
+BUILT = re.compile(r"(?:--target-dir |CARGO_TARGET_DIR=)\"?\$cache/(\w+)")
 RELEASE = re.compile(r"gh release create [^\n;&|]*")
 
 
-def wrong(jobs):
+def wrong(jobs, built):
     """What a job does that it should not, or does not do that it should."""
     whole = [job for job in jobs.values() if any(step.get("run") == ".ci/run" for step in job["steps"])]
     if not whole:
@@ -23,6 +25,11 @@ def wrong(jobs):
         for step in [job, *job["steps"]]:
             if "continue-on-error" in step:
                 yield f"{name}: what fails there is let pass"
+            kept = str(step.get("with", {}).get("path", "")).split()
+            if "~/.cache/tollgate-ci" in kept:
+                for folder in sorted(built):
+                    if f"!~/.cache/tollgate-ci/{folder}" not in kept:
+                        yield f"{name}: what is compiled into {folder} is kept in a cache"
             if "run" not in step:
                 continue
             script = SCRIPT.fullmatch(step["run"].strip())
@@ -37,9 +44,14 @@ def wrong(jobs):
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__.splitlines()[0])
+    built = set()
+    for script in os.scandir(os.path.dirname(os.path.abspath(__file__))):
+        if script.is_file():
+            with open(script.path, encoding="utf-8") as file:
+                built.update(BUILT.findall(file.read()))
     found = []
     for name in sys.argv[1:]:
         with open(name, encoding="utf-8") as file:
-            found += [f"{name}: {each}" for each in wrong(yaml.safe_load(file)["jobs"])]
+            found += [f"{name}: {each}" for each in wrong(yaml.safe_load(file)["jobs"], built)]
     if found:
         sys.exit("\n".join(found))
