@@ -138,18 +138,7 @@ impl Ledger {
         let limit = self.limit(&charge.limit);
         let slots = &mut self.slots;
         *self.slot_ids.entry((limit, key)).or_insert_with(|| {
-            let figures = charge.terms.figures;
-            slots.push(Slot {
-                limit,
-                key,
-                figures,
-                state: None,
-                charges: 0,
-                penalty: None,
-                allowed: 0,
-                denied: 0,
-                longest_wait: None,
-            });
+            slots.push(Slot::new(limit, key, charge.terms.figures));
             slots.len() - 1
         })
     }
@@ -264,18 +253,12 @@ impl Ledger {
 }
 
 impl Slot {
+    fn new(limit: usize, key: usize, figures: Figures) -> Self {
+        Self { limit, key, figures, state: None, charges: 0, penalty: None, allowed: 0, denied: 0, longest_wait: None }
+    }
+
     fn restart(&mut self) {
-        *self = Self {
-            state: None,
-            charges: 0,
-            penalty: None,
-            allowed: 0,
-            denied: 0,
-            longest_wait: None,
-            limit: self.limit,
-            key: self.key,
-            figures: self.figures,
-        };
+        *self = Self::new(self.limit, self.key, self.figures);
     }
 
     /// What the limit says of a call, by its lock or its arithmetic. A denial locks, or moves the lock.
