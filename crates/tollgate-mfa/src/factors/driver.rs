@@ -210,17 +210,11 @@ impl<V: Vault> Factors<V> {
         let found = self.find(by.owner).await?;
         let codes = (0..CODES).map(|_| RecoveryCode::random()).collect::<Result<Vec<_>>>()?;
         let hashes = codes.iter().map(|code| code.hash(&found.pk)).collect();
-        let now = self.items.now();
-        let altered = found.account.adds(Factor::Recovery, now);
-        let change = match self.announce(by, &found.account, altered).await? {
-            Ok(change) => change,
-            Err(wait) => return Ok(Generated::TooMany(wait)),
-        };
         let seen = found.account.recovery.as_ref().map(|recovery| recovery.since);
-        let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, now));
-        let write = match recorded(write, &found.account, change, now) {
-            Ok(write) => write,
-            Err(room) => return Ok(Generated::TooMany(waiting(room, now))),
+        let write = Write::new([Check::CodesOf(seen)], Change::Generate(hashes, self.items.now()));
+        let (write, change) = match self.told(by, &found.account, Factor::Recovery, write).await? {
+            Ok(both) => both,
+            Err(wait) => return Ok(Generated::TooMany(wait)),
         };
         let entry = by.entry(Event::CodesGenerated, change);
         let sent = self.send_logged(&self.items.begin(), by.owner, &write, &entry, by.author).await?;
@@ -244,15 +238,17 @@ impl<V: Vault> Factors<V> {
         self.take_away(by, altered, &Write::new([Check::Has(kind)], Change::Remove(kind))).await
     }
 
-    /// The write that makes an app the account's, once that is announced.
-    async fn told<A: Announce>(
+    /// The write that makes a factor the account's, once that is announced, and the change that it is; the error is how long there is no
+    /// room for one.
+    pub(in crate::factors) async fn told<A: Announce>(
         &self,
         by: Changing<'_, A>,
         seen: &Account,
+        factor: Factor,
         write: Write,
     ) -> Result<std::result::Result<(Write, Changed), Duration>> {
         let now = self.items.now();
-        let change = match self.announce(by, seen, seen.adds(Factor::Totp, now)).await? {
+        let change = match self.announce(by, seen, seen.adds(factor, now)).await? {
             Ok(change) => change,
             Err(wait) => return Ok(Err(wait)),
         };
@@ -309,7 +305,7 @@ impl<V: Vault> Factors<V> {
             Next::Write(write) => write,
         };
         let (write, change) = match changing {
-            Ok(changing) => match self.told(changing, &counted, write).await? {
+            Ok(changing) => match self.told(changing, &counted, Factor::Totp, write).await? {
                 Ok((write, change)) => (write, Some(change)),
                 Err(retry_after) => return Ok(Tried::Is(Verification::TooManyChanges { retry_after })),
             },

@@ -10,8 +10,8 @@ use super::{LONGEST_NAME, Passkey, PasskeyId, PasskeyWrite, storage};
 use crate::audit::{AuditLog, Author, Event, Logged};
 use crate::error::Result;
 use crate::factors::account::{Account, Kind};
-use crate::factors::cancel::{Announce, Changing, Removal, waiting};
-use crate::factors::changes::{Altered, Factor, recorded};
+use crate::factors::cancel::{Announce, Changing, Removal};
+use crate::factors::changes::{Altered, Factor};
 use crate::factors::driver::{Factors, Found, read};
 use crate::factors::vault::Vault;
 use crate::factors::write::{Change, Check, Write};
@@ -293,20 +293,16 @@ impl<V: Vault> Factors<V> {
         id: PasskeyId,
         write: Write,
     ) -> Result<std::result::Result<Altered, Registered>> {
-        let (seen, now) = (self.find(by.owner).await?.account().clone(), self.items().now());
+        let seen = self.find(by.owner).await?.account().clone();
         let refused = |account: &Account| {
             if Check::RoomForPasskey.holds(account) { Registered::HasFactor } else { Registered::TooMany }
         };
         if !write.checks.iter().all(|check| check.holds(&seen)) {
             return Ok(Err(refused(&seen)));
         }
-        let change = match self.announce(by, &seen, seen.adds(Factor::Passkey(id), now)).await? {
-            Ok(change) => change,
+        let (write, change) = match self.told(by, &seen, Factor::Passkey(id), write).await? {
+            Ok(both) => both,
             Err(wait) => return Ok(Err(Registered::TooManyChanges(wait))),
-        };
-        let write = match recorded(write, &seen, change, now) {
-            Ok(write) => write,
-            Err(room) => return Ok(Err(Registered::TooManyChanges(waiting(room, now)))),
         };
         let entry = by.entry(Event::FactorEnrolled, change).with(ID, id);
         let sent = self.send_logged(&self.items().begin(), by.owner, &write, &entry, by.author).await?;
